@@ -274,6 +274,7 @@ def _route(route: RouteSettings, loaded: Loaded, upstream: UpstreamClient, score
         event_bytes=limits.event_bytes,
         answer_bytes=limits.answer_bytes,
         prompt_chars=limits.prompt_chars,
+        prompt_messages=limits.prompt_messages,
         parts=route.parts,
         unknown_fields=route.unknown_fields,
         tools_changed=route.tools_changed,

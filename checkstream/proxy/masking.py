@@ -53,6 +53,7 @@ class Masker:
             fail_mode="closed",
             parts="refuse",
             prompt_chars=_NO_CAP,
+            prompt_messages=_NO_CAP,
             event_bytes=_NO_CAP,
             answer_bytes=_NO_CAP,
             held_bytes=_NO_CAP,

@@ -66,6 +66,8 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     event_bytes: int = 1_048_576
     answer_bytes: int = 16_777_216
     prompt_chars: int = 400_000
+    prompt_messages: int = 4096
+    """Messages and fields of one prompt that are judged apart: each costs some kilobytes, whatever its text."""
     parts: Literal["pass", "refuse"] = "pass"
     """What becomes of parts that are not text; where prompts are refused for them, answers lose them."""
     unknown_fields: Literal["scan", "refuse"] = "scan"

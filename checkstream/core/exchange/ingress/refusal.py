@@ -12,8 +12,6 @@ from checkstream.core.exchange.ingress.joined import PLACES_A_STEP, PLACES_WORK
 from checkstream.core.exchange.plan import Plan
 from checkstream.core.wire.surface import Request
 
-_MAX_CHANNELS = 4096
-"""Messages and fields of one prompt that are judged apart: each costs some kilobytes, whatever its text."""
 _MAX_NAMED = 10
 """Unknown fields that a refusal names."""
 
@@ -35,6 +33,12 @@ class Refusal(msgspec.Struct, frozen=True):
     """The place in the request that it is about, as callers write it: `messages[3]`."""
 
 
+def _too_large(what: str, count: int, limit: int, setting: str) -> Refusal:
+    """Return the refusal of a prompt with more than `limit` of something, which names the operator's setting."""
+    message = f"the prompt has {count} {what}, the limit is {limit} (`{setting}`); send less"
+    return Refusal(413, "prompt_too_large", message)
+
+
 def refused(
     request: Request, plan: Plan, checking: Checking, strange: Sequence[str]
 ) -> Generator[None, None, Refusal | None]:
@@ -54,12 +58,9 @@ def refused(
             checking.meter.spend(PLACES_WORK)
             yield
     if chars > limit:
-        return Refusal(413, "prompt_too_large", f"the prompt has {chars} characters, the limit is {limit}; send less")
-    channels = len(found)
-    if channels > _MAX_CHANNELS:
-        return Refusal(
-            413, "prompt_too_large", f"the prompt has {channels} messages, the limit is {_MAX_CHANNELS}; send less"
-        )
+        return _too_large("characters", chars, limit, "limits.prompt_chars")
+    if len(found) > plan.prompt_messages:
+        return _too_large("messages and fields", len(found), plan.prompt_messages, "limits.prompt_messages")
     ledger = checking.ledger
     parameters = tuple(f"query.{name}" for name in strange)
     unknown = (*request.unknown_fields, *parameters)
