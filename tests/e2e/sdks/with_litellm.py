@@ -7,6 +7,7 @@ import os
 from typing import Any
 
 os.environ["LITELLM_LOCAL_MODEL_COST_MAP"] = "True"  # it would fetch prices when it is imported
+os.environ["LITELLM_LOCAL_ANTHROPIC_BETA_HEADERS"] = "True"  # it would fetch names of headers at the first message
 
 import litellm
 
