@@ -53,8 +53,8 @@ def refine_itin(text: str, start: int, end: int) -> Sequence[SpanPair]:
     if not is_itin(only_digits(text[start:end])):
         return ()
     announced = is_labelled(text, start, "itin") or is_labelled(text, start, "ssn")
-    whole = is_whole_number(text, start, end, mixed=announced)
-    return whole_if(whole and (is_hyphened(text, start) or announced), start, end)
+    told = announced or is_hyphened(text, start)
+    return whole_if(told and is_whole_number(text, start, end, mixed=announced), start, end)
 
 
 def refine_nino(text: str, start: int, end: int) -> Sequence[SpanPair]:
@@ -72,9 +72,8 @@ def refine_nhs(text: str, start: int, end: int) -> Sequence[SpanPair]:
     # Telephone numbers share the 3-3-4 grouping, and one in eleven passes the check.
     label = nearest_label(text, start)[0]
     announced = label in ("nhs", "medical")
-    if announced or not is_whole_number(text, start, end):
-        return whole_if(announced and is_whole_number(text, start, end, mixed=True), start, end)
-    return whole_if(text[start + 3] == " " == text[start + 7] and label not in ("phone", "other"), start, end)
+    set_so = text[start + 3] == " " == text[start + 7] and label not in ("phone", "other")
+    return whole_if((announced or set_so) and is_whole_number(text, start, end, mixed=announced), start, end)
 
 
 _BEHIND = f"{GAP}{{1,3}}[0-9]{{2}}{GAP}{{1,3}}[0-9]{{4}}"
