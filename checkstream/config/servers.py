@@ -65,7 +65,7 @@ class Limits(Settings, frozen=True):
     """Of one request's body, after decompression; a longer one gets 413."""
     prompt_chars: Annotated[int, Meta(ge=1)] = 400_000
     """Characters of one prompt with all its messages; a longer one gets 413."""
-    prompt_messages: Annotated[int, Meta(ge=1)] = 4096
+    prompt_messages: Annotated[int, Meta(ge=1, le=10_000)] = 4096
     """Messages and other fields of one prompt, each of which is judged apart; more get 413."""
     event_bytes: Annotated[int, Meta(ge=1024)] = 1_048_576
     """Of one event of an answer; a longer one ends the stream with an error."""

@@ -180,8 +180,8 @@ def test_a_prompt_over_a_limit_is_refused_with_the_name_of_the_setting(llm: Llm,
     model = llm.put("limits", {"choices": [{"content": "fine"}]})
     for messages, expected, setting in (
         (["hi"] * 3, 200, None),
-        (["hi"] * 4, 413, "`limits.prompt_messages`"),
-        (["hi" * 60], 413, "`limits.prompt_chars`"),
+        (["hi"] * 4, 413, "`server.limits.prompt_messages`"),
+        (["hi" * 60], 413, "`server.limits.prompt_chars`"),
     ):
         told = [{"role": "user", "content": text} for text in messages]
         status, _, answer = http("POST", f"{proxy.url}{CHAT}", {"model": model, "messages": told})

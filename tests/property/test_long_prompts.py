@@ -6,6 +6,7 @@ import json
 from collections.abc import Mapping
 from functools import cache
 
+import msgspec
 import pytest
 
 from bench.policies import with_classifiers
@@ -15,7 +16,7 @@ from checkstream.core.policy.compile import compile_sources
 from checkstream.core.wire.surfaces import SURFACES
 from tests.hostile import common
 from tests.hostile_answers import TEXTS, said_over
-from tests.watchdog import answered, everything, guard_of, long_steps, steps
+from tests.watchdog import answered, everything, guard_of, long_steps, looking_for, steps
 
 CHAT = SURFACES["openai.chat"]
 COMPLETIONS = SURFACES["openai.completions"]
@@ -107,6 +108,14 @@ def test_g33_no_step_on_a_prompt_with_very_many_findings_or_texts_is_long(kind: 
     }
     received = answered(bodies[kind], b'{"choices":[]}', streaming=False)
     assert long_steps(lambda: steps(guard_of(CHAT, shipped), received)) == []
+
+
+@pytest.mark.parametrize("text", ["What is {} and why?", "a{}@ex.io"])
+def test_g33_no_step_on_a_prompt_of_as_many_messages_as_may_be_allowed_is_long(text: str) -> None:
+    mails = msgspec.structs.replace(looking_for("EMAIL"), prompt_messages=10_000)
+    said = [{"role": "user", "content": text.format(number)} for number in range(9900)]
+    received = answered(json.dumps({"model": "m", "messages": said}).encode(), b'{"choices":[]}', streaming=False)
+    assert long_steps(lambda: steps(guard_of(CHAT, mails), received), runs=3) == []
 
 
 @pytest.mark.nightly

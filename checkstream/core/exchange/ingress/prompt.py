@@ -57,6 +57,8 @@ _RECENT = 5
 """Index of the channel that the user's last texts are read as one in."""
 READ_WORK = 700
 """Of one step of reading a body."""
+_PLACED_WORK = 1
+"""Of looking where one text belongs."""
 _EDIT_WORK = 10
 """Of an edit of one text."""
 _ASKED_WORK = 10
@@ -210,6 +212,8 @@ class Prompt:
         self._checking.left += (self._joined, self._places)
         for joined in self._joined:
             self._checking.left += joined.memory
+            self._checking.meter.spend(_PLACED_WORK)
+            yield
         self.chars = joining.chars
 
     def _judging(self) -> Steps:
@@ -470,6 +474,18 @@ class Prompt:
             return Refusal(409, "request_needs_confirmation", action.message, rule.id, wanted, place)
         return None
 
+    def _named(self, edits: dict[int, list[Replacement]]) -> Generator[None, None, frozenset[int]]:
+        """Leave out, in steps, edits of what stands outside the body; return the places where a name is put in."""
+        named = set[int]()
+        for place in list(edits):
+            if self.outside.has(place):
+                del edits[place]
+            elif any(edit.alias is not None for edit in edits[place]):
+                named.add(place)
+            self._checking.meter.spend(_PLACED_WORK)
+            yield
+        return frozenset(named)
+
     def rendering(self, request: Request, continue_from: str | None = None) -> Generator[None, None, bytes]:
         """Return, in steps, the body as it is forwarded: as it came where no rule has changed it.
 
@@ -487,8 +503,7 @@ class Prompt:
                 yield from meter.stepping(joined.edits(edits), EDITS_WORK)
             meter.spend(1)
             yield
-        edits = {place: found for place, found in edits.items() if not self.outside.has(place)}
-        named = frozenset(place for place, found in edits.items() if any(edit.alias is not None for edit in found))
+        named = yield from self._named(edits)
         if named:
             yield from self.naming.steps(request, edits)
         for place, found in edits.items():

@@ -58,9 +58,9 @@ def refused(
             checking.meter.spend(PLACES_WORK)
             yield
     if chars > limit:
-        return _too_large("characters", chars, limit, "limits.prompt_chars")
+        return _too_large("characters", chars, limit, "server.limits.prompt_chars")
     if len(found) > plan.prompt_messages:
-        return _too_large("messages and fields", len(found), plan.prompt_messages, "limits.prompt_messages")
+        return _too_large("messages and fields", len(found), plan.prompt_messages, "server.limits.prompt_messages")
     ledger = checking.ledger
     parameters = tuple(f"query.{name}" for name in strange)
     unknown = (*request.unknown_fields, *parameters)

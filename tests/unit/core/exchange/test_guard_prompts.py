@@ -46,12 +46,15 @@ def test_a_failed_prompt_check_refuses_when_closed_and_passes_when_open() -> Non
 def test_limits_and_unreadable_prompts_are_refused() -> None:
     assert (r := stream(MAIL, [], request("x" * 50), prompt_chars=40).reply)
     assert r.status == 413
-    assert "the limit is 40 (`limits.prompt_chars`)" in json.loads(r.body)["error"]["message"]
+    assert "the limit is 40 (`server.limits.prompt_chars`)" in json.loads(r.body)["error"]["message"]
     five = json.dumps({"model": "m", "messages": [{"role": "user", "content": "hi"}] * 5}).encode()
     assert stream(MAIL, [ends(), DONE], five, prompt_messages=5).forwarded == five
     assert (r := stream(MAIL, [], five, prompt_messages=4).reply)
     assert r.status == 413
-    assert "5 messages and fields, the limit is 4 (`limits.prompt_messages`)" in json.loads(r.body)["error"]["message"]
+    assert (
+        "5 messages and fields, the limit is 4 (`server.limits.prompt_messages`)"
+        in json.loads(r.body)["error"]["message"]
+    )
     assert (r := stream(MAIL, [], b'{"model": "m", "messages": [], "messages": []}').reply)
     assert r.status == 400
     assert (r := stream(MAIL, [], request(strange_field="x"), unknown_fields="refuse").reply)
