@@ -6,6 +6,8 @@ become a match:
 
     pre(c)      = c?                       one code point
     pre(AB)     = pre(A) | A pre(B)        nested, so that a shared start is written once
+    pre(c{n,m}B) = c{0,n-1} | c{n,m} pre(B)
+                                           the same, with c{0,m} written once: the engine unrolls it
     pre(A|B)    = pre(A) | pre(B)
     pre(A{n,m}) = A{0,m-1} pre(A)          m may be infinite
     pre(\b)     = nothing                  at the text's end an assertion is undecided
@@ -195,6 +197,8 @@ def _prefixes(node: Node, *, fold: bool) -> str:
         case Repeat(part, _, high):
             if high == 0:
                 return ""
+            if isinstance(part, Atom):
+                return _repeated(_render(part, fold=fold), 0, high)
             last = _prefixes(part, fold=fold)
             if high == 1:
                 return last
@@ -212,6 +216,11 @@ def _sequence_prefixes(parts: Sequence[Node], *, fold: bool) -> str:
                 rest = f"(?:{source}{rest})?" if rest else f"{source}?"
             case Assertion(source):
                 rest = f"(?:{source}{rest})?" if rest else ""
+            case Repeat(Atom() as atom, low, high) if rest and high != 0:
+                unit = _render(atom, fold=fold)
+                rest = f"{_repeated(unit, low, high)}{rest}"
+                if low > 0:
+                    rest = f"(?:{_repeated(unit, 0, low - 1)}|{rest})" if low > 1 else f"(?:{rest})?"
             case _:
                 own = _prefixes(part, fold=fold)
                 if not rest:

@@ -35,6 +35,19 @@ def test_nested_repetition_does_not_double_the_companion_at_each_level() -> None
 
 
 @pytest.mark.parametrize(
+    ("regex", "expected"),
+    [
+        ("[a-z]{1,64}@", "(?:[a-z]{1,64}@?)?"),
+        ("[a-z]{0,64}@", "[a-z]{0,64}@?"),
+        ("[a-z]{8,64}@", "(?:[a-z]{0,7}|[a-z]{8,64}@?)"),
+        ("[a-z]+@[0-9]{2,8}", "(?:[a-z]+(?:@(?:[0-9]{0,8}))?)?"),
+    ],
+)
+def test_a_long_repetition_is_written_once_in_a_companion(regex: str, expected: str) -> None:
+    assert companion(parse(regex)) == expected
+
+
+@pytest.mark.parametrize(
     ("regex", "text", "start"),
     [
         ("hello", "say hel", 4),
