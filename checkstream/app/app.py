@@ -21,7 +21,7 @@ from checkstream.app.models import open_models
 from checkstream.app.one_of_many import OneOfMany, ready
 from checkstream.app.parts import Parts, open_parts
 from checkstream.app.start import introduction, unreachable
-from checkstream.app.turns import beside_streams, give_back, settle, short_turns
+from checkstream.app.turns import beside_streams, give_back, large_apart, settle, short_turns
 from checkstream.audit.entries import AnyEntry, ReloadEntry, StartEntry, StopEntry
 from checkstream.config import Config, Server, parse_address
 from checkstream.config.files import Signature, signature
@@ -83,10 +83,11 @@ class App:
             JobError: the queue of answers to be scored can't be used.
         """
         async with contextlib.AsyncExitStack() as opening:
-            loaded = await asyncio.to_thread(load, self._read)
-            await asyncio.to_thread(warm, loaded)
-            self._signature = await self._look(loaded.files)
-            models = await asyncio.to_thread(open_models, loaded.models, (), self._open_session)
+            with large_apart():
+                loaded = await asyncio.to_thread(load, self._read)
+                await asyncio.to_thread(warm, loaded)
+                self._signature = await self._look(loaded.files)
+                models = await asyncio.to_thread(open_models, loaded.models, (), self._open_session)
             await asyncio.to_thread(give_back)
             self._config = loaded.config
             self._parts = parts = await open_parts(loaded, models, self, opening, self._member)

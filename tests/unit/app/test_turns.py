@@ -3,12 +3,39 @@
 from __future__ import annotations
 
 import gc
+import json
+import subprocess
 import sys
 from collections.abc import Iterator
 
 import pytest
 
 from checkstream.app.turns import beside_streams, collect_due, settle
+
+_PIECES = """
+import ctypes, json
+from checkstream.app.turns import large_apart
+
+class Info(ctypes.Structure):  # of malloc.h
+    _fields_ = [(name, ctypes.c_size_t) for name in ("arena", "ordblks", "smblks", "hblks", *"abcdef")]
+
+library = ctypes.CDLL(None)
+library.malloc.restype = ctypes.c_void_p
+
+def by_itself(size):
+    before = library.mallinfo2().hblks
+    for _ in range(100):  # some have room where others were
+        library.malloc(size)
+    return library.mallinfo2().hblks > before + 10
+
+if hasattr(library, "mallinfo2"):
+    library.mallinfo2.restype = Info
+    with large_apart():
+        loading = by_itself(40_000)
+    print(json.dumps([loading, by_itself(400_000), by_itself(5_000_000)]))
+else:
+    print("unknown")
+"""
 
 
 @pytest.fixture(autouse=True)
@@ -62,3 +89,10 @@ def test_full_collections_wait_while_streams_run_but_not_for_ever() -> None:
     young, middle, _ = gc.get_threshold()
     settle()
     assert gc.get_threshold() == (young, middle, 1000)
+
+
+def test_what_is_large_takes_memory_by_itself_while_much_is_loaded() -> None:
+    run = subprocess.run([sys.executable, "-c", _PIECES], capture_output=True, text=True, check=True)
+    if run.stdout.strip() == "unknown":
+        pytest.skip("another allocator than glibc's")
+    assert json.loads(run.stdout) == [True, False, True]
