@@ -36,6 +36,8 @@ _STRING_BYTES: Final = _BYTES_A_TOKEN * _TOKENS_A_STEP
 _ESCAPED_BYTES: Final = _ESCAPED_A_TOKEN * _TOKENS_A_STEP
 _MOST_OTHER_BYTES: Final = 2_097_152
 """Of one string that is not all ASCII: files are, and what people write is shorter."""
+_MOST_OCTETS: Final = 4
+"""Of one character in UTF-8."""
 _LONGEST_TOKEN: Final = 12
 """Bytes of an escape in a string, a pair of surrogates at most."""
 _HALF: Final = "\\ud800"
@@ -48,28 +50,28 @@ _NOT_CONTROL: Final = bytes(range(32, 256))
 # The C scanner of one JSON string; the type stubs leave it out.
 _scan_string: Callable[[str, int], tuple[str, int]] = decoder.scanstring  # type: ignore[attr-defined]
 
-# All of these read bytes as characters (latin-1), which is one copy of the body, however it is encoded.
-_space = re.compile(r"[ \t\r\n]{0,4096}").match
-_plain = re.compile(r'"([^"\\\x00-\x1f]{0,1024})"[ \t\r\n]{0,64}').match
-_member = re.compile(r'"([ !#-\[\]-~]{0,256})"[ \t\r\n]{0,64}:[ \t\r\n]{0,64}(?![ \t\r\n])').match
+# All of these read the bytes as they came: to have them as characters first would be one long step (G33).
+_space = re.compile(rb"[ \t\r\n]{0,4096}").match
+_plain = re.compile(rb'"([^"\\\x00-\x1f]{0,1024})"[ \t\r\n]{0,64}').match
+_member = re.compile(rb'"([ !#-\[\]-~]{0,256})"[ \t\r\n]{0,64}:[ \t\r\n]{0,64}(?![ \t\r\n])').match
 _scalar = re.compile(
-    r"(?:(-?(?:0|[1-9][0-9]{0,400})(\.[0-9]{1,400})?([eE][+-]?[0-9]{1,9})?)"
-    r"|(true|false|null)|(NaN|-?Infinity))(?![0-9A-Za-z_.+-])[ \t\r\n]{0,64}"
+    rb"(?:(-?(?:0|[1-9][0-9]{0,400})(\.[0-9]{1,400})?([eE][+-]?[0-9]{1,9})?)"
+    rb"|(true|false|null)|(NaN|-?Infinity))(?![0-9A-Za-z_.+-])[ \t\r\n]{0,64}"
 ).match
-_numbers = re.compile(r"(?:-?(?:0|[1-9][0-9]{0,17})[ \t\r\n]{0,8},[ \t\r\n]{0,8}){4,512}").match
+_numbers = re.compile(rb"(?:-?(?:0|[1-9][0-9]{0,17})[ \t\r\n]{0,8},[ \t\r\n]{0,8}){4,512}").match
 _fractions = re.compile(
-    r"(?:-?(?:0|[1-9][0-9]{0,17})(?:\.[0-9]{1,32})?(?:[eE][+-]?[0-9]{1,2})?[ \t\r\n]{0,8},[ \t\r\n]{0,8}){4,512}"
+    rb"(?:-?(?:0|[1-9][0-9]{0,17})(?:\.[0-9]{1,32})?(?:[eE][+-]?[0-9]{1,2})?[ \t\r\n]{0,8},[ \t\r\n]{0,8}){4,512}"
 ).match
-_too_long = re.compile(r"-?[0-9.eE+-]{65}").match
+_too_long = re.compile(rb"-?[0-9.eE+-]{65}").match
 _escaped = re.compile(
-    r'[^"\\\x00-\x1f]*(?:\\(?:["\\/bfnrt]|u(?![dD][89a-fA-F])[0-9a-fA-F]{4}'
-    r'|u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2})[^"\\\x00-\x1f]*)*'
+    rb'[^"\\\x00-\x1f]*(?:\\(?:["\\/bfnrt]|u(?![dD][89a-fA-F])[0-9a-fA-F]{4}'
+    rb'|u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2})[^"\\\x00-\x1f]*)*'
 ).match
-_lone = re.compile(r"\\u[dD][89a-fA-F][0-9a-fA-F]{2}").match
-_SPACE: Final = frozenset(" \t\r\n")
-_NUMERIC: Final = frozenset("-0123456789")
+_lone = re.compile(rb"\\u[dD][89a-fA-F][0-9a-fA-F]{2}").match
+_SPACE: Final = frozenset((b" ", b"\t", b"\r", b"\n"))
+_NUMERIC: Final = frozenset(bytes((each,)) for each in b"-0123456789")
 _ARRAY: Final = decoder.JSONDecoder()
-_WORDS: Final[Mapping[str, bool | None]] = {"true": True, "false": False, "null": None}
+_WORDS: Final[Mapping[bytes, bool | None]] = {b"true": True, b"false": False, b"null": None}
 
 Reading = Generator[None, None, dict[str, object]]
 
@@ -153,7 +155,6 @@ class _Reading:
         self._dialect = dialect
         self._halves = 0
         self._data = data
-        self._text = data.decode("latin-1")
         self._frames: list[_Frame] = []
         self._values = 0
         self._tokens = 0
@@ -162,11 +163,9 @@ class _Reading:
 
     def run(self) -> Generator[None, None, object]:
         """Read the whole text."""
-        if self._spends(len(self._data) // (8 * _BYTES_A_TOKEN)):  # it has been copied
-            yield
         try:
             at = yield from self._all()
-            if at < len(self._text):
+            if at < len(self._data):
                 raise self._not_json(at, "extra data")
         except (UnicodeDecodeError, RequestInvalid) as error:
             for frame in self._frames:
@@ -179,39 +178,40 @@ class _Reading:
 
     def _all(self) -> Generator[None, None, int]:  # noqa: C901, PLR0912, PLR0915 - a call for each value costs as much
         """Read one value, from the first byte on, with the white space around it; return where it ends."""
-        text, frames = self._text, self._frames
+        data, frames = self._data, self._frames
+        value: object
         at = yield from self._skip(0)
         while True:
             if self._spends(1):
                 yield
-            char = text[at : at + 1]
-            if char == '"':
-                short = _plain(text, at)
+            char = data[at : at + 1]
+            if char == b'"':
+                short = _plain(data, at)
                 if short is not None and short[1].isascii():
                     self._count()
-                    value, at = short[1], short.end()
-                    at = at if text[at : at + 1] not in _SPACE else (yield from self._skip(at))
+                    value, at = str(short[1], "ascii"), short.end()
+                    at = at if data[at : at + 1] not in _SPACE else (yield from self._skip(at))
                 else:
                     at = yield from self._string(at)
                     value = self._last
-            elif char in ("{", "["):
+            elif char in (b"{", b"["):
                 at = yield from self._skip(at + 1)
                 frame = self._opened(char)
-                if char == "{" and text[at : at + 1] == '"':
+                if char == b"{" and data[at : at + 1] == b'"':
                     frames.append(frame)
                     at = yield from self._name(frame, at)
                     continue
-                if char == "[" and text[at : at + 1] != "]":
+                if char == b"[" and data[at : at + 1] != b"]":
                     frames.append(frame)
                     at = self._run_of_numbers(frame, at)
                     continue
-                if char == "{" and text[at : at + 1] != "}":
+                if char == b"{" and data[at : at + 1] != b"}":
                     raise self._not_json(at, "expecting property name enclosed in double quotes")
                 value = frame.items if frame.members is None else frame.members
                 at = yield from self._skip(at + 1)
             else:
                 value, at = self._number_or_word(at)
-                if text[at : at + 1] in _SPACE:
+                if data[at : at + 1] in _SPACE:
                     at = yield from self._skip(at)
             while True:  # the value is there: it goes into what it stands in, and so do containers that end with it
                 if not frames:
@@ -219,17 +219,17 @@ class _Reading:
                     return at
                 frame = frames[-1]
                 self._put(frame, value)
-                char = text[at : at + 1]
+                char = data[at : at + 1]
                 at += 1
-                if text[at : at + 1] in _SPACE:
+                if data[at : at + 1] in _SPACE:
                     at = yield from self._skip(at)
-                if char == ",":
+                if char == b",":
                     if frame.members is not None:
                         at = yield from self._name(frame, at)
                     else:
                         at = self._run_of_numbers(frame, at)
                     break
-                if char != ("]" if frame.members is None else "}"):
+                if char != (b"]" if frame.members is None else b"}"):
                     raise self._not_json(at - 1, "expecting ',' delimiter")
                 value = frames.pop().items if frame.members is None else frames.pop().members
 
@@ -241,11 +241,11 @@ class _Reading:
         self._tokens = 0
         return True
 
-    def _opened(self, char: str) -> _Frame:
+    def _opened(self, char: bytes) -> _Frame:
         self._count()
         if len(self._frames) >= MAX_DEPTH:
             raise RequestInvalid(f"{self._what} is nested too deeply; send a flatter one")
-        return _Frame([], None) if char == "[" else _Frame(None, {})
+        return _Frame([], None) if char == b"[" else _Frame(None, {})
 
     def _put(self, frame: _Frame, value: object) -> None:
         if frame.items is not None:
@@ -263,24 +263,24 @@ class _Reading:
 
     def _skip(self, at: int) -> Generator[None, None, int]:
         """Return the first place from `at` on that is no white space."""
-        found = _space(self._text, at)
+        found = _space(self._data, at)
         end = at if found is None else found.end()
         while end - at == 4096:
             if self._spends(end - at >> 6):
                 yield
-            at, found = end, _space(self._text, end)
+            at, found = end, _space(self._data, end)
             end = at if found is None else found.end()
         return end
 
     def _name(self, frame: _Frame, at: int) -> Generator[None, None, int]:
         """Read the name of a member, and what stands between it and its value."""
-        text, members = self._text, frame.members
+        data, members = self._data, frame.members
         self._tokens += 1
-        whole = _member(text, at)
+        whole = _member(data, at)
         if whole is not None:
             self._count()
-            name, at = whole[1], whole.end()
-        elif text[at : at + 1] == '"':
+            name, at = str(whole[1], "ascii"), whole.end()
+        elif data[at : at + 1] == b'"':
             at = yield from self._string(at)
             name = str(self._last)
         else:
@@ -297,20 +297,20 @@ class _Reading:
         frame.name = name
         if whole is not None:
             return at
-        if text[at : at + 1] != ":":
+        if data[at : at + 1] != b":":
             raise self._not_json(at, "expecting ':' delimiter")
         return (yield from self._skip(at + 1))
 
     def _run_of_numbers(self, frame: _Frame, at: int) -> int:
         """Read some whole numbers of an array at once, such as token ids; return where the next value starts."""
-        if frame.items is None or self._text[at : at + 1] not in _NUMERIC:
+        if frame.items is None or self._data[at : at + 1] not in _NUMERIC:
             return at
-        run, found = _numbers(self._text, at), list[object]()
+        run, found = _numbers(self._data, at), list[object]()
         if run is not None:
-            found += map(int, run[0].rpartition(",")[0].split(","))
+            found += map(int, str(run[0], "ascii").rpartition(",")[0].split(","))
         elif self._dialect.wide:
-            run = _fractions(self._text, at)
-            found += _ARRAY.decode(f"[{run[0].rpartition(',')[0]}]") if run is not None else ()
+            run = _fractions(self._data, at)
+            found += _ARRAY.decode(f"[{str(run[0], 'ascii').rpartition(',')[0]}]") if run is not None else ()
         if run is None:
             return at
         frame.items += found
@@ -322,22 +322,22 @@ class _Reading:
     # --- single values
 
     def _number_or_word(self, at: int) -> tuple[object, int]:
-        found = _scalar(self._text, at)
+        found = _scalar(self._data, at)
         if found is None:
-            if _too_long(self._text, at) is not None:
-                number = f"the number `{shown(self._text[at : at + 65])}`"
+            if _too_long(self._data, at) is not None:
+                number = f"the number `{shown(str(self._data[at : at + 65], 'ascii'))}`"
                 raise RequestInvalid(f"{self._what} has {number}, which is too large; send at most 64 bits")
             raise self._not_json(at, "expecting value")
         digits, fraction, exponent, word, constant = found.groups()
         if constant is not None:
-            raise RequestInvalid(f"{self._what} has `{constant}`, which is not JSON; send a number or null")
+            raise RequestInvalid(f"{self._what} has `{constant.decode()}`, which is not JSON; send a number or null")
         if word is not None:
             self._count()
             return _WORDS[word], found.end()
         self._count()
         if fraction is None and exponent is None:
-            return self._integer(digits), found.end()
-        return self._real(digits), found.end()
+            return self._integer(digits.decode()), found.end()
+        return self._real(digits.decode()), found.end()
 
     def _integer(self, digits: str) -> int:
         if not self._dialect.wide and len(digits.removeprefix("-")) > _MAX_DIGITS:
@@ -357,92 +357,87 @@ class _Reading:
     def _string(self, at: int) -> Generator[None, None, int]:
         """Read the string that starts at `at`, into `_last`; return where the next token starts."""
         self._count()
-        short = _plain(self._text, at)
+        short = _plain(self._data, at)
         if short is not None:
-            found: str = short[1]
-            self._last = found if found.isascii() else self._decoded(at + 1, at + 1 + len(found))
+            self._last = self._decoded(at + 1, short.end(1))
             end = short.end()
-            return (yield from self._skip(end)) if self._text[end : end + 1] in _SPACE else end
-        start = at + 1
-        end = self._text.find('"', start)
-        if end < 0:
-            raise self._not_json(at, "unterminated string starting at")
-        if self._spends((end - start) // (8 * _BYTES_A_TOKEN)):
-            yield
-        if self._data.find(b"\\", start, end) < 0:
-            self._last = yield from self._long(start, end)
-        else:
-            self._last, end = yield from self._with_escapes(start)
+            return (yield from self._skip(end)) if self._data[end : end + 1] in _SPACE else end
+        end = yield from self._long(at + 1)
         return (yield from self._skip(end + 1))
 
-    def _long(self, start: int, end: int) -> Generator[None, None, str]:
-        """Return a string without escapes."""
-        for at in range(start, end, _STRING_BYTES):
-            if self._spends((min(at + _STRING_BYTES, end) - at) // _BYTES_A_TOKEN + 1):
+    def _long(self, start: int) -> Generator[None, None, int]:
+        """Read a string that is long, or has escapes, into `_last`, piece by piece; return where it ends."""
+        data, found, size, at, escaped = self._data, "", 0, start, False
+        while data[at : at + 1] != b'"':
+            to = at if escaped else self._bare(start, at)
+            escaped = to == at
+            if escaped:
+                piece, to = self._unescaped(at)
+            else:
+                piece = self._decoded(at, to)
+            if self._spends((to - at) // (_ESCAPED_A_TOKEN if escaped else _BYTES_A_TOKEN) + 1):
                 yield
-            wrong = self._data[at : min(at + _STRING_BYTES, end)].translate(None, _NOT_CONTROL)
-            if wrong:
-                raise self._not_json(self._data.find(wrong[:1], at), "invalid control character at")
-        found = self._text[start:end]
-        if self._spends((end - start) // (8 * _BYTES_A_TOKEN)):
-            yield
-        if found.isascii():
-            return found
-        if end - start > _MOST_OTHER_BYTES:
-            most = f"{_MOST_OTHER_BYTES} bytes; send less"
-            raise RequestInvalid(f"`{place_of(self._path())}` is no ASCII and has more than {most}")
-        parts: list[str] = []
-        at = start
-        while at < end:
-            to = self._whole(min(at + _STRING_BYTES, end), end)
-            if self._spends(2 * (to - at) // _BYTES_A_TOKEN):
-                yield
-            parts.append(self._decoded(at, to))
             at = to
-        return "".join(parts)
+            size += len(piece if piece.isascii() else piece.encode("utf-8", "surrogatepass"))
+            if size > _MOST_OTHER_BYTES and not (found.isascii() and piece.isascii()):
+                most = f"{_MOST_OTHER_BYTES} bytes; send less"
+                raise RequestInvalid(f"`{place_of(self._path())}` is no ASCII and has more than {most}")
+            found += piece  # it grows in its place: to join the pieces would be one step, as long as the string
+        self._last = found
+        return at
 
-    def _with_escapes(self, start: int) -> Generator[None, None, tuple[str, int]]:
-        """Return a string that has escapes, and where it ends."""
-        text, parts, at = self._text, list[str](), start
-        while text[at : at + 1] != '"':
-            limit = at + _ESCAPED_BYTES
-            found = _escaped(text, at, limit)
-            to = at if found is None else found.end()
-            if to == limit:
-                to = self._whole(to, len(text))
-            half = ""
-            if to == at or (limit - to > _LONGEST_TOKEN and text[to : to + 1] != '"'):
-                half = self._half(to)
-            parts.append(_scan_string(self._decoded(at, to) + '"', 0)[0] + half)
-            to += len(_HALF) if half else 0
-            if self._spends((to - at) // _ESCAPED_A_TOKEN + 1):
-                yield
-            at = to
-        return "".join(parts), at
+    def _bare(self, start: int, at: int) -> int:
+        """Return where a piece of a string ends in which no escape stands; `at`: one stands in it."""
+        data, limit = self._data, min(at + _STRING_BYTES, len(self._data))
+        end = data.find(b'"', at, limit)
+        to = limit if end < 0 else end
+        if data.find(b"\\", at, to) >= 0:
+            return at
+        wrong = data[at:to].translate(None, _NOT_CONTROL)
+        if wrong:
+            raise self._not_json(data.find(wrong[:1], at), "invalid control character at")
+        if to == len(data):
+            raise self._not_json(start - 1, "unterminated string starting at")
+        return self._whole(to)
+
+    def _unescaped(self, at: int) -> tuple[str, int]:
+        """Return what a piece of a string says that may have escapes, and where it ends."""
+        data, limit = self._data, at + _ESCAPED_BYTES
+        found = _escaped(data, at, limit)
+        to = at if found is None else found.end()
+        if to == limit:
+            to = self._whole(to)
+        half = ""
+        if to == at or (limit - to > _LONGEST_TOKEN and data[to : to + 1] != b'"'):
+            half = self._half(to)
+        piece: str = _scan_string(self._decoded(at, to) + '"', 0)[0]
+        return piece + half, to + (len(_HALF) if half else 0)
 
     def _half(self, at: int) -> str:
         """Return the surrogate that stands alone at this place, where the dialect has such; else it is wrong there."""
-        if _lone(self._text, at) is None or self._halves >= self._dialect.halves:
+        if _lone(self._data, at) is None or self._halves >= self._dialect.halves:
             raise self._wrong_string(at)
         self._halves += 1
         self._tokens += 1
-        return chr(int(self._text[at + 2 : at + len(_HALF)], 16))
+        return chr(int(self._data[at + 2 : at + len(_HALF)], 16))
 
     def _wrong_string(self, at: int) -> RequestInvalid:
         """Return what is wrong with a string at this place."""
-        if _lone(self._text, at) is not None:
+        if _lone(self._data, at) is not None:
             where = f" in `{place_of(self._path())}`" if self._frames else ""
             many = f"more than {self._dialect.halves} lone surrogates" if self._dialect.halves else "a lone surrogate"
             return RequestInvalid(f"{self._what} has {many}{where}; send whole characters")
-        if at >= len(self._text):
+        if at >= len(self._data):
             return self._not_json(at, "unterminated string")
-        return self._not_json(at, "invalid \\escape" if self._text[at] == "\\" else "invalid control character at")
+        is_escape = self._data[at : at + 1] == b"\\"
+        return self._not_json(at, "invalid \\escape" if is_escape else "invalid control character at")
 
-    def _whole(self, at: int, end: int) -> int:
-        """Return the first place from `at` on that parts no character."""
-        while at < end and 0x80 <= self._data[at] < 0xC0:
-            at += 1
-        return at
+    def _whole(self, at: int) -> int:
+        """Return the first place from `at` on that parts no character; more octets than one has are none."""
+        for to in range(at, min(at + _MOST_OCTETS, len(self._data))):
+            if not 0x80 <= self._data[to] < 0xC0:
+                return to
+        return min(at + _MOST_OCTETS, len(self._data))
 
     def _decoded(self, start: int, end: int) -> str:
         try:
@@ -459,7 +454,7 @@ class _Reading:
 
     def _not_json(self, at: int, what: str) -> RequestInvalid:
         if at < len(self._data) and self._data[at] >= 0x80:
-            self._decoded(at, min(self._whole(at + 1, len(self._data)), at + 4))  # not even UTF-8?
+            self._decoded(at, self._whole(at + 1))  # not even UTF-8?
         return RequestInvalid(f"{self._what} is not JSON at byte `{at}`: {what}")
 
 
