@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Generator, Iterator
+from collections.abc import Generator, Iterable, Iterator
 from typing import TypeVar
 
 Steps = Iterator[None]
@@ -18,6 +18,8 @@ _LEAST_CHARS = 96
 _MOST_CHARS = 512
 _PIECE_WORK = 1200
 _DROPS_A_STEP = 2048
+_JOINED_CHARS, _A_TEXT_CHARS = 262_144, 128
+"""That are joined in one step; each text is as dear as so many."""
 _TAKEN_APART = (list, dict, set, deque)
 
 
@@ -44,6 +46,21 @@ def done(steps: Generator[None, None, Result]) -> Result:
         except StopIteration as end:
             result: Result = end.value
             return result
+
+
+def joining(texts: Iterable[str], between: str = "") -> Generator[None, None, str]:
+    """Return some texts as one, in steps, however long they are: to join them at once would be one step."""
+    joined, since, first = "", 0, True
+    for text in texts:
+        joined += "" if first else between
+        first = False
+        for at in range(0, len(text), _JOINED_CHARS):
+            joined += text[at : at + _JOINED_CHARS]  # it grows in its place
+            since += min(len(text) - at, _JOINED_CHARS) + _A_TEXT_CHARS
+            if since >= _JOINED_CHARS:
+                since = 0
+                yield
+    return joined
 
 
 def freeing(value: object, steps: Generator[None, None, Result]) -> Generator[None, None, Result]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from functools import partial
 
 import pytest
@@ -12,19 +13,31 @@ from hypothesis import strategies as st
 from checkstream.core import commands as do
 from checkstream.core import events as on
 from checkstream.core.steps import done
+from checkstream.core.wire.answers.numbers import Lists
 from checkstream.core.wire.json_text.objects import looking_whether_json
 from checkstream.core.wire.mcp.surface import Mcp
 from checkstream.core.wire.surface import Surface
 from checkstream.core.wire.surfaces import SURFACES, spoken
 from tests import hostile_responses, responses
 from tests.hostile_shapes import FORMS, SHAPES, TEXTS, Place, places, put
-from tests.watchdog import Step, answered, everything, guard_of, long_steps, steps
+from tests.watchdog import (
+    MOST_S,
+    Step,
+    answered,
+    everything,
+    guard_of,
+    long_steps,
+    pace,
+    steps,
+    without_collections,
+)
 
 SIZE = 3000
 """Bytes: what is dear of a value is dear where it is short ..."""
 LONGER = 20_000
 """... and what is long is read in steps. Of texts each letter is dear, so none is as long in each run of the tests."""
 LONG = 900_000
+ASKED_WHOLE = b'{"model":"m","messages":[{"role":"user","content":"hi"}]}'
 SEEN = [
     ("chat, whole", "instead choices.0.message.reasoning_content", "figures"),
     ("chat, whole", "within choices.0.message", "members of levels"),
@@ -91,6 +104,47 @@ def test_g33_log_probabilities_of_a_part_are_looked_at_in_steps() -> None:
     body = hostile_responses.WHOLE["log probabilities"](3 * LONG)
     events = answered(responses.request(stream=False), body, streaming=False)
     assert long_steps(lambda: steps(guard_of(responses.RESPONSES, everything()), events)) == []
+
+
+MILLIONS = 15_000_000
+"""Bytes: nearly the longest answer that is read as shipped. One call over all of it is a long step."""
+LARGEST = [
+    ("chat, whole", "instead choices.0.message.content", "words"),
+    ("chat, whole", "beside choices.0.message", "words"),
+    ("chat, whole", "within choices.0.message.annotations", "words"),
+    ("messages, whole", "instead content.1.text", "words"),
+    ("responses, whole", "beside output.1", "words"),
+]
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize(("form", "place", "shape"), LARGEST)
+def test_g33_no_step_on_an_answer_of_the_largest_texts_is_long(form: str, place: str, shape: str) -> None:
+    assert long_steps_of(form, place_of(form, place), shape, MILLIONS) == []
+
+
+def test_g33_no_step_on_a_picture_is_long() -> None:
+    picture = "data:image/png;base64,iVBORw0KGgo" + "QUJDRGFi" * (MILLIONS // 16)
+    body = json.dumps({"choices": [{"message": {"content": "a", "images": [{"image_url": {"url": picture}}]}}]})
+    events = answered(ASKED_WHOLE, body.encode(), streaming=False)
+    assert long_steps(lambda: steps(guard_of(SURFACES["openai.chat"], everything()), events)) == []
+
+
+def test_g33_a_step_over_numbers_that_all_differ_is_short() -> None:
+    numbers: list[object] = [*range(700_000)]
+
+    def longest() -> float:
+        reading, most = Lists().text(numbers, drawn=False, trees=True), 0.0
+        while True:
+            began = time.thread_time()
+            try:
+                next(reading)
+            except StopIteration:
+                return max(most, time.thread_time() - began)
+            most = max(most, time.thread_time() - began)
+
+    with without_collections():
+        assert min(longest() for _ in range(4)) <= MOST_S * pace()
 
 
 @pytest.mark.nightly

@@ -18,7 +18,7 @@ from checkstream.core.match.patterns import PatternSet
 from checkstream.core.match.scan import Scan
 from checkstream.core.policy.program import Program
 from checkstream.core.pseudonyms.register import Register
-from checkstream.core.steps import Steps
+from checkstream.core.steps import Steps, joining
 from checkstream.core.terms import COMMON, Channel, Delta, Extra, Finding, Stage, Unit
 from checkstream.core.wire.answers.answer import LEGACY_CALL
 from checkstream.core.wire.json_text.lists import ANYWHERE, told_by
@@ -33,6 +33,8 @@ _MOST_SEARCHES = 512
 """For what is loud in one unit; what is left then is judged, whatever it says."""
 _EXTRAS, _CHARS_A_STEP = 256, 16_384
 """That are looked at in one step."""
+_JOINING_WORK = 300
+"""Of a step of joining texts."""
 _MOST_QUIET = 4096
 _MOST_QUIET_CHARS = 256
 _MOST_ENDS = 128
@@ -325,6 +327,8 @@ class Extras:
         """Return the numbers of extras in which, each by itself, something is found, or that classifiers must read."""
         loud = set[int]()
         new: dict[str, None] = {}
+        long: list[int] = []
+        """What is not remembered, and takes as long to hash as it is."""
         for number, extra in enumerate(extras):
             if number % _EXTRAS == _EXTRAS - 1:
                 self._meter.spent += 2 * _EXTRAS
@@ -333,16 +337,21 @@ class Extras:
             alone = whole or not extra.joins or extra.again == "first"
             if asked and alone and extra.path[-1] != NAME and not is_token(extra.text):
                 loud.add(number)
+            elif len(extra.text) > _MOST_QUIET_CHARS:
+                long.append(number)
             elif not extra.word and extra.text not in self._quiet:
                 new[extra.text] = None
-        texts = list(new)
+        texts = [*new, *(extras[number].text for number in long)]
         found = yield from self._search(texts)
-        for at in range(0, len(texts), _EXTRAS):
-            self._remember(text for text in texts[at : at + _EXTRAS] if text not in found)
+        for at in range(0, len(new), _EXTRAS):
+            self._remember(texts[each] for each in range(at, min(at + _EXTRAS, len(new))) if each not in found)
             self._meter.spent += _EXTRAS
             yield
-        for at in range(0, len(extras) if found else 0, _EXTRAS):
-            loud.update(number for number, extra in enumerate(extras[at : at + _EXTRAS], at) if extra.text in found)
+        loud.update(number for at, number in enumerate(long, len(new)) if at in found)
+        said = {texts[at] for at in found if at < len(new)}
+        for at in range(0, len(extras) if said else 0, _EXTRAS):
+            some = enumerate(extras[at : at + _EXTRAS], at)
+            loud.update(number for number, extra in some if len(extra.text) <= _MOST_QUIET_CHARS and extra.text in said)
             self._meter.spent += _EXTRAS
             yield
         return loud
@@ -362,7 +371,8 @@ class Extras:
         extras = list(unit.extras) if several else []
         for number in several:
             words = extras[number].words
-            found = yield from self._search(list(dict.fromkeys(words)))
+            different = list(dict.fromkeys(words))
+            found = {different[at] for at in (yield from self._search(different))}
             if found:
                 told = told_by([word for word in words if word not in found])
                 extras[number] = msgspec.structs.replace(extras[number], text=told)
@@ -385,7 +395,7 @@ class Extras:
         found: set[int] = set()
         for numbers in together.values():
             joined = "" if len(numbers) < 2 else (yield from self._joined(extras, numbers))
-            if joined and joined not in self._quiet:
+            if joined and (len(joined) > _MOST_QUIET_CHARS or joined not in self._quiet):
                 if (yield from self._finds(joined)):
                     found.update(numbers)
                 else:
@@ -394,27 +404,26 @@ class Extras:
 
     def _joined(self, extras: Sequence[Extra], numbers: Sequence[int]) -> Generator[None, None, str]:
         """Return what some extras say together; "" where all of it is words of the protocol."""
-        texts, words = list[str](), True
+        words = True
         for at in range(0, len(numbers), _EXTRAS):
-            some = [extras[number] for number in numbers[at : at + _EXTRAS]]
-            words = words and all(each.word for each in some)
-            texts.append("".join([each.text for each in some]))
+            words = words and all(extras[number].word for number in numbers[at : at + _EXTRAS])
             if len(numbers) > _EXTRAS:
-                self._meter.spent += _EXTRAS // 4
+                self._meter.spent += _EXTRAS // 8
                 yield
-        return "" if words else "".join(texts)
+        texts = joining(extras[number].text for number in numbers)
+        return "" if words else (yield from self._meter.stepping(texts, _JOINING_WORK))
 
-    def _search(self, texts: Sequence[str]) -> Generator[None, None, set[str]]:
-        """Return the texts in which something is found; many are searched at once, then halves of them."""
-        pending, found = [texts], set[str]()
+    def _search(self, texts: Sequence[str]) -> Generator[None, None, set[int]]:
+        """Return the places of texts in which something is found; many are searched at once, then halves of them."""
+        pending, found = [range(len(texts))], set[int]()
         searches = 0
         while pending:
             part = pending.pop()
             searches += 1
-            if not part or (not self._anchored and not (yield from self._finds(_BETWEEN.join(part)))):
+            if not part or (not self._anchored and not (yield from self._finds_in(texts, part))):
                 continue
             if searches > _MOST_SEARCHES or (
-                len(part) == 1 and (not self._anchored or (yield from self._finds(part[0])))
+                len(part) == 1 and (not self._anchored or (yield from self._finds_in(texts, part)))
             ):
                 found.update(part)
             elif len(part) > 1:
@@ -422,6 +431,12 @@ class Extras:
                 pending += (part[middle:], part[:middle])
             yield
         return found
+
+    def _finds_in(self, texts: Sequence[str], part: range) -> Generator[None, None, bool]:
+        """Tell whether something is found in some of many texts."""
+        joined = joining((texts[at] for at in part), _BETWEEN)
+        text = texts[part[0]] if len(part) == 1 else (yield from self._meter.stepping(joined, _JOINING_WORK))
+        return (yield from self._finds(text))
 
     def _remember(self, texts: Iterable[str]) -> None:
         for text in texts:

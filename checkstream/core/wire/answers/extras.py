@@ -34,6 +34,7 @@ CONSTANTS = frozenset({
     "text_editor_code_execution_tool_result", "mcp_tool_result", "document", "batch", "overloaded_error", "api_error",
 })  # fmt: skip
 """Words of the protocol, which say nothing by themselves, wherever they stand."""
+_LONGEST_CONSTANT = max(map(len, CONSTANTS))
 
 NAMES = frozenset({
     "id", "object", "created", "model", "choices", "index", "delta", "message", "usage", "error", "type", "code",
@@ -77,6 +78,8 @@ _MOST_MEDIA, _MOST_FIGURES = 80, 4
 """Characters of the type that a `data:` URL names, and figures among them: more would say something else."""
 _LEAST_BINARY = 256
 """Less could be a word or a number in an alphabet that base64 has, too."""
+_SCHEME, _MARK = "data:", ";base64,"
+_FILE_CHARS_A_STEP = 262_144
 _BASE64 = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/=_-"
 MOST_LEVELS = 64
 """Of containers within containers: the places of what stands in more would be dearer than what stands there."""
@@ -123,7 +126,7 @@ class Extras:
     ) -> None:
         """Take a value that stands in a field which servers are known to send; see `Extra` for the arguments."""
         if isinstance(value, str):
-            word = value in CONSTANTS
+            word = is_constant(value)
             if value and not (word and again == "first"):
                 said = self._clean(value, path)
                 self._put(Extra(choice, said, path, joins=True, place=place, again=again, word=word))
@@ -183,7 +186,7 @@ class Extras:
                     yield
                 if not isinstance(inner, list | dict):
                     self._leaf(choice, inner, at, to, known=known)
-                    if isinstance(inner, str) and inner not in CONSTANTS and is_wordy(inner):
+                    if isinstance(inner, str) and is_wordy(inner) and inner not in CONSTANTS:
                         (named if at[-1] == NAME else words).append(inner)
                     continue
                 self._looked += _VALUES_A_CONTAINER
@@ -238,11 +241,25 @@ class Extras:
         if path[-1] == NAME:
             if text not in NAMES:
                 self._put(Extra(choice, clean(text), path, place=place))
-        elif path[-1] in _BINARY_NAMES and is_binary(text) and (path[-2:] == _SOUND or is_media(text)):
-            self.binary.append(path)
+        elif path[-1] in _BINARY_NAMES and _may_be_binary(text) and (path[-2:] == _SOUND or is_media(text)):
+            file = self._file(choice, text, path, place)
+            if self._steps:
+                self._later.append(file)
+            else:
+                done(file)
         elif text:
-            said = self._clean(text, path)
-            self._put(Extra(choice, said, path, joins=True, place=place, word=text in CONSTANTS))
+            self._text(choice, text, path, place)
+
+    def _file(self, choice: int, text: str, path: Path, place: Path | None) -> Walk:
+        """Take a string that begins as a file does: as bytes, or as the text that it is."""
+        if (yield from looking_whether_binary(text)):
+            self.binary.append(path)
+        else:
+            self._text(choice, text, path, place)
+
+    def _text(self, choice: int, text: str, path: Path, place: Path | None) -> None:
+        said = self._clean(text, path)
+        self._put(Extra(choice, said, path, joins=True, place=place, word=is_constant(text)))
 
     def _clean(self, text: str, path: Path) -> str:
         said = clean(text)
@@ -265,6 +282,11 @@ class Extras:
             self._put(Extra(choice, number(value), path))
 
 
+def is_constant(text: str) -> bool:
+    """Tell whether a text is a word of the protocol; a long one is not hashed for that, which is one step."""
+    return len(text) <= _LONGEST_CONSTANT and text in CONSTANTS
+
+
 def _draws(path: Path) -> bool:
     """Tell whether a member is called like what machines draw, such as ids."""
     name = next((str(name).casefold() for name in reversed(path) if isinstance(name, str)), "")
@@ -280,13 +302,26 @@ def _is_plain(value: object) -> bool:
     return isinstance(value, int | float) and abs(value) < _PLAIN_NUMBER
 
 
-def is_binary(text: str) -> bool:
-    """Tell whether a string is bytes in base64, by itself or in a `data:` URL."""
-    if text.startswith("data:"):
-        head, comma, text = text.partition(";base64,")
-        if not comma or not _is_media_type(head[len("data:") :]):
+def _may_be_binary(text: str) -> bool:
+    return len(text) >= _LEAST_BINARY and text.isascii()
+
+
+def looking_whether_binary(text: str) -> Generator[None, None, bool]:
+    """Tell, in steps, whether a string is bytes in base64, by itself or in a `data:` URL."""
+    start = 0
+    if text.startswith(_SCHEME):
+        at = text.find(_MARK, len(_SCHEME), len(_SCHEME) + _MOST_MEDIA + len(_MARK))
+        if at < 0 or not _is_media_type(text[len(_SCHEME) : at]):
             return False
-    return len(text) >= _LEAST_BINARY and text.isascii() and not text.encode().translate(None, _BASE64)
+        start = at + len(_MARK)
+    if len(text) - start < _LEAST_BINARY:
+        return False
+    for at in range(start, len(text), _FILE_CHARS_A_STEP):
+        if not text.isascii() or text[at : at + _FILE_CHARS_A_STEP].encode().translate(None, _BASE64):
+            return False
+        if len(text) > at + _FILE_CHARS_A_STEP:
+            yield
+    return True
 
 
 def _is_media_type(text: str) -> bool:

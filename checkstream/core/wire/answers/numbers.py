@@ -6,8 +6,7 @@ its numbers stands in one text once, parted from the others.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Generator, Iterator
-from itertools import islice
+from collections.abc import Generator, Iterable, Iterator, Sequence
 
 from checkstream.core.steps import Steps, dropping
 from checkstream.core.wire.json_text.lists import spelling, telling
@@ -17,6 +16,7 @@ _MANY = 16
 _MANY_ROWS = 256
 _A_STEP = 1024
 _ROWS_A_STEP = 65_536
+_LINES_A_SET = 4096
 _BETWEEN = "\n|\n"
 """Stands between numbers: nothing is found over it."""
 _MOST_EXACT, _MOST_BITS = 2**53, 2**64
@@ -65,20 +65,20 @@ class Lists:
             yield from _emptying(rows)
             self.settled = True
             return None
-        lines = dict[str, None]()
+        lines = _Lines(len(found) + len(rows))
         for at in range(0, len(found), _A_STEP):
             some = found[at : at + _A_STEP]
-            lines.update(dict.fromkeys(map(number, (each for each in some if not (drawn and is_drawn(each))))))
+            lines.add(map(number, (each for each in some if not (drawn and is_drawn(each)))))
             yield
         for count, row in enumerate(rows, 1):
             spelled = yield from spelling(row)
             if spelled is not None:
-                lines[spelled] = None
+                lines.add((spelled,))
             if count % _A_STEP == 0:
                 yield
         whole = None if rows else (yield from telling(value))
-        told = yield from _joined(lines, whole)
-        yield from dropping(lines)
+        told = yield from _joined(lines.ordered, whole)
+        yield from dropping([lines.known, lines.ordered])
         yield from dropping(found)
         yield from _emptying(rows)
         return told
@@ -124,6 +124,28 @@ class Lists:
         return True
 
 
+class _Lines:
+    """Lines that differ, in the order in which they came first.
+
+    Which there are is known in many small sets: to make room in one that is large takes as long as it is (G33).
+    """
+
+    __slots__ = ("known", "ordered")
+
+    def __init__(self, most: int) -> None:
+        """Begin with none; there will be so many at most."""
+        self.known: list[set[str]] = [set() for _ in range(most // _LINES_A_SET + 1)]
+        self.ordered: list[str] = []
+
+    def add(self, lines: Iterable[str]) -> None:
+        """Add those that are not there yet; a few at a time."""
+        for line in dict.fromkeys(lines):
+            known = self.known[hash(line) % len(self.known)]
+            if line not in known:
+                known.add(line)
+                self.ordered.append(line)
+
+
 def _emptying(rows: list[list[object]]) -> Steps:
     """Forget many lists, in steps, that others still know."""
     while rows:
@@ -136,11 +158,11 @@ def _may_be_number(value: object) -> bool:
     return isinstance(value, int | float | list) and not isinstance(value, bool)
 
 
-def _joined(lines: Collection[str], whole: str | None) -> Generator[None, None, str]:
+def _joined(lines: Sequence[str], whole: str | None) -> Generator[None, None, str]:
     """Return many lines as one text, in steps, and behind them what the list says as a whole."""
-    told, left = "", iter(lines)
-    while some := list(islice(left, _A_STEP)):
-        told += (_BETWEEN if told else "") + _BETWEEN.join(some)  # it grows in its place
+    told = ""
+    for at in range(0, len(lines), _A_STEP):
+        told += (_BETWEEN if told else "") + _BETWEEN.join(lines[at : at + _A_STEP])  # it grows in its place
         yield
     if whole is None:
         return told

@@ -16,6 +16,8 @@ _HALF_CHARS = 6
 
 def clean(text: str) -> str:
     """Return `text` with each lone surrogate replaced by U+FFFD; the number of code points stays."""
+    if text.isascii():
+        return text
     try:
         text.encode()
     except UnicodeEncodeError:
