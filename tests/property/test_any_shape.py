@@ -113,6 +113,7 @@ LARGEST = [
     ("chat, whole", "beside choices.0.message", "words"),
     ("chat, whole", "within choices.0.message.annotations", "words"),
     ("messages, whole", "instead content.1.text", "words"),
+    ("ollama, whole", "instead message.content", "words"),
     ("responses, whole", "beside output.1", "words"),
 ]
 
