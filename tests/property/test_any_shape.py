@@ -131,6 +131,15 @@ def test_g33_no_step_on_a_picture_is_long() -> None:
     assert long_steps(lambda: steps(guard_of(SURFACES["openai.chat"], everything()), events)) == []
 
 
+def test_g33_no_step_on_a_context_of_many_names_is_long() -> None:
+    context = {f"n{number}": 1 for number in range(24_900)}
+    events: list[on.AnyEvent] = [
+        on.RequestReceived(json.dumps({**json.loads(ASKED_WHOLE), "checkstream": {"context": context}}).encode())
+    ]
+    assert replies(SURFACES["openai.chat"], events) == [400]
+    assert long_steps(partial(refuse, SURFACES["openai.chat"], events)) == []
+
+
 def test_g33_a_step_over_numbers_that_all_differ_is_short() -> None:
     numbers: list[object] = [*range(700_000)]
 
