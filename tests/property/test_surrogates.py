@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -91,6 +92,33 @@ def test_g38_people_get_other_peoples_names_and_answer_to_them(places: list[int]
     pieces = [says(answer[low:high]) for low, high in itertools.pairwise(bounds)]
     told = read(play(CHAT, NAMES, body(prompt), [*pieces, ends(), DONE], scorer=capitalised))
     assert told.startswith(f"{prompt} Ms Lee, Ann and Lee's;")
+
+
+WORDS = (
+    "Prices rose again, to be frank: olive oil, an audio jack, a Christmas carol, heather, 80 daltons to a dalton. "
+    "They garner what a carver, a fletcher, a mercer, a sawyer and parsons earn; the victor drives a ute underhill. "
+    "Im Keller liegt ein Dietrich neben dem Seidel; der Vogt und der Franke warten. Un marchand, un pelletier, un "
+    "sauvage en marcel lisent le manuel en pascal. Las fuentes dicen que el herrero gallego, delgado y pardo, pintó "
+    "de blanco las iglesias entre robles y salinas; linda y espinosa, la dama bruna lucía lozano el pilar y la diana."
+)
+
+
+@pytest.mark.parametrize("name", ["Ann Lee", "Mary Annabelle Stone", "Bo Featherstone", "Alexandra Vi"])
+def test_g38_words_of_an_answer_are_nobodys_name(name: str) -> None:
+    prompts = [f"{greeting}, ask {name}." for greeting in ("hi", "hello", "hallo, bitte", "bonjour", "por favor")]
+    prompts += [f"no {number}, ask {name}." for number in range(40)]
+    for prompt in prompts:
+        out = play(CHAT, NAMES, body(prompt), [says(WORDS), ends(), DONE], scorer=capitalised)
+        assert name not in sent(out)
+        assert read(out) == WORDS
+
+
+def test_g38_no_surrogate_of_a_name_is_a_word_as_well() -> None:
+    words = {word.strip(".,;:").casefold() for word in WORDS.split()}
+    for language in ("en", "de", "fr", "es"):
+        for value in ("Bo", "Ann Lee", "Mary Annabelle Featherstone"):
+            made = (surrogate("PERSON", value, language, seed, lambda _: False) for seed in range(0, 20_000, 7))
+            assert not {word.casefold() for each in made if each for word in each.split()} & words
 
 
 def test_g38_what_stands_in_the_prompt_is_nobodys_surrogate() -> None:
