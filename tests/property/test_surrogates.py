@@ -6,12 +6,13 @@ import itertools
 import json
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from checkstream.core.match.entities import ENTITIES
+from checkstream.core.match.surrogates import FIRST, LAST
 from checkstream.core.pseudonyms.surrogates import surrogate
-from tests.guarded import CHAT, DONE, ends, plan, says
+from tests.guarded import CHAT, DONE, ends, event, plan, says
 from tests.playbook import Played, capitalised, play
 
 RULES = (
@@ -92,6 +93,89 @@ def test_g38_people_get_other_peoples_names_and_answer_to_them(places: list[int]
     pieces = [says(answer[low:high]) for low, high in itertools.pairwise(bounds)]
     told = read(play(CHAT, NAMES, body(prompt), [*pieces, ends(), DONE], scorer=capitalised))
     assert told.startswith(f"{prompt} Ms Lee, Ann and Lee's;")
+
+
+PEOPLE = ["Bo Li", "Ann Marie Stone", "Tim Burton", "Kim", "Zoe Louise Annabelle Day"]
+"""Each is told apart from the others by any one word."""
+BETWEEN = [
+    "\\n",
+    "\\t",
+    "%0A",
+    "&nbsp;",
+    "\\u000a",
+    "\n",
+    " ",
+    "\n\n",
+    "\t",
+    ", ",
+    "\n- ",
+    " | ",
+    "-",
+    " and ",
+    "</li><li>",
+]
+
+
+def named(answer: list[str], places: list[int] | None = None) -> tuple[list[str], str]:
+    """Return what stands for the people, and what comes of an answer with `{0}` for the first of them and so on."""
+    prompt = f"ask {'; '.join(PEOPLE)} please"
+    given = sent(play(CHAT, NAMES, body(prompt), [says("ok"), ends(), DONE], scorer=capitalised))
+    others = given.removeprefix("ask ").removesuffix(" please").split("; ")
+    text = "".join(answer).format(*others, *(other.split() for other in others))
+    bounds = sorted({0, len(text), *(place % (len(text) + 1) for place in places or ())})
+    pieces = [says(text[low:high]) for low, high in itertools.pairwise(bounds)]
+    return others, read(play(CHAT, NAMES, body(prompt), [*pieces, ends(), DONE], scorer=capitalised))
+
+
+@given(st.lists(st.sampled_from(range(len(PEOPLE))), min_size=2, max_size=7), st.sampled_from(BETWEEN), cuts)
+@example([0, 1, 2, 3], "\n", [])
+@example([1, 1, 4, 0], " ", [7])
+def test_g38_a_list_of_people_comes_back_however_they_stand_behind_each_other(
+    people: list[int], between: str, places: list[int]
+) -> None:
+    others, told = named([between.join(f"{{{number}}}" for number in people)], places)
+    want = [PEOPLE[number] for number in people]
+    assert not {word for other in others for word in other.split()} & {word for each in want for word in each.split()}
+    assert told == between.join(want)
+
+
+@pytest.mark.parametrize("size", [1, 5, 400])
+def test_g38_a_list_of_people_comes_back_in_arguments_of_tools(size: int) -> None:
+    others, _ = named([""])
+    said = json.dumps({"all": "\n".join(others), "inner": json.dumps({"all": "\n".join(others)})})
+    first = {"index": 0, "id": "c", "type": "function", "function": {"name": "mail", "arguments": ""}}
+    pieces = [said[at : at + size] for at in range(0, len(said), size)]
+    calls = [first, *({"index": 0, "function": {"arguments": piece}} for piece in pieces)]
+    answer = [*(event((0, {"tool_calls": [call]}, None)) for call in calls), ends(reason="tool_calls"), DONE]
+    out = play(CHAT, NAMES, body(f"ask {'; '.join(PEOPLE)} please"), answer, scorer=capitalised)
+    made = [json.loads(line[6:]) for line in out.joined.split(b"\n") if line.startswith(b"data: {")]
+    told = [call for one in made for choice in one["choices"] for call in choice["delta"].get("tool_calls", ())]
+    given = json.loads("".join(call["function"]["arguments"] for call in told))
+    assert given["all"] == json.loads(given["inner"])["all"] == "\n".join(PEOPLE)
+
+
+@pytest.mark.parametrize(
+    ("answer", "want"),
+    [
+        ("{6[0]} {6[2]}", "Ann Stone"),  # without the middle name
+        ("{6[0]} {6[1]}", "Ann Marie"),
+        ("{5[1]} {5[0]}", "Li Bo"),
+        ("{9[0]} {9[1]} {9[2]}", "Zoe Louise Annabelle Day"),
+        ("{0}'s and {8[0]}-{7[1]}", "Bo Li's and Kim-Burton"),
+    ],
+)
+def test_g38_who_is_called_by_some_of_their_names_is_who_they_are(answer: str, want: str) -> None:
+    assert named([answer])[1] == want
+
+
+def test_g38_a_stranger_who_has_one_name_in_common_with_somebody_stays_who_they_are() -> None:
+    others, _ = named([""])
+    taken = {word for other in others for word in other.split()}
+    first = next(name for name in FIRST["en"] if name not in taken)
+    last = next(name for name in LAST["en"] if name not in taken)
+    strangers = f"{first} {{5[1]}}, {{5[0]}} {last}, {first} {last}"
+    assert named([strangers])[1] == strangers.format(*others, *(other.split() for other in others))
+    assert named([f"{{0}}\n{first} {last}"])[1] == f"Bo Li\n{first} {last}"
 
 
 WORDS = (

@@ -17,12 +17,14 @@ from checkstream.core.channel.grain import Scope
 from checkstream.core.channel.holdback import Holdback
 from checkstream.core.channel.json_leaves import JsonLeaves, outside_json_string
 from checkstream.core.channel.replacements import Replacement
+from checkstream.core.match.placeholders import Label
 from checkstream.core.match.scan import Scan
 from checkstream.core.policy import templates
 from checkstream.core.policy.program import RuleMeta
 from checkstream.core.policy.program import Scope as RuleScope
 from checkstream.core.policy.spares import spared_with
 from checkstream.core.policy.vm import Machine
+from checkstream.core.pseudonyms.runs import parts_of
 from checkstream.core.terms import Facts, Finding, Span
 
 _CONDEMNED = "[REDACTED]"
@@ -120,10 +122,16 @@ class Page:
         parts, at = list[str](), 0
         for span in (*search.feed(text), *search.end()):
             label = placeholders.read(text[span.start : span.end])
-            value = register.value(label) if label is not None else None
-            if value is not None and span.start >= at:
-                parts += (text[at : span.start], value)
-                at = span.end
+            found: Sequence[tuple[int, int, Label | str]] = ()
+            if label is not None and register.is_given(label):
+                found = ((0, span.end - span.start, label),)
+            elif isinstance(label, str):
+                found = parts_of(text[span.start : span.end], label, register)
+            for start, end, key in found:
+                value = register.value(key)
+                if value is not None and span.start + start >= at:
+                    parts += (text[at : span.start + start], value)
+                    at = span.start + end
         return "".join([*parts, text[at:]])
 
     def fill(self, template: str, firing: Firing) -> str:

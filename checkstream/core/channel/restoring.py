@@ -17,6 +17,7 @@ from checkstream.core.channel.replacements import Replacement
 from checkstream.core.match.placeholders import PLACEHOLDER, Label, Placeholders
 from checkstream.core.pseudonyms.quoting import PLAIN, Quoting
 from checkstream.core.pseudonyms.register import Register
+from checkstream.core.pseudonyms.runs import parts_of
 from checkstream.core.terms import Finding, Span
 
 
@@ -69,23 +70,28 @@ class Restoring:
             return Restored(tuple(asked), (), ())
         edits, places = list[Replacement](), list[Span]()
         for finding in sorted(found, key=self._rank):
-            span = finding.span
-            label = self._placeholders.read(self._page.text(span))
-            if label is None or not self._register.is_given(label):
-                self._count(label, span)
-                continue
-            if any(span.start < place.end and place.start < span.end for place in places):
-                continue
-            places.append(span)
-            said = self._page.text(span)
-            value = self._register.written(label, said, self._way(span.start))
-            if value is not None and not self._register.has_room(len(value)):
-                self._degrade("values_not_restored")
-            elif value is not None:
-                self._register.restored += 1
-                edits.append(Replacement(span.start, span.end, value, hidden=said))
+            for span, label in self._given(finding.span):
+                if any(span.start < place.end and place.start < span.end for place in places):
+                    continue
+                places.append(span)
+                said = self._page.text(span)
+                value = self._register.written(label, said, self._way(span.start))
+                if value is not None and not self._register.has_room(len(value)):
+                    self._degrade("values_not_restored")
+                elif value is not None:
+                    self._register.restored += 1
+                    edits.append(Replacement(span.start, span.end, value, hidden=said))
         left = tuple(each for each in asked if not any(_within(each.span, place) for place in places))
         return Restored(left, tuple(sorted(edits, key=_start)), tuple(sorted(places)))
+
+    def _given(self, span: Span) -> list[tuple[Span, Label | str]]:
+        """Return what stands for something in a place that was found: all of it, or each name of several."""
+        label = self._placeholders.read(self._page.text(span))
+        if label is not None and self._register.is_given(label):
+            return [(span, label)]
+        self._count(label, span)
+        parts = parts_of(self._holdback.text(span), label, self._register) if isinstance(label, str) else ()
+        return [(Span(span.start + start, span.start + end), key) for start, end, key in parts]
 
     def _rank(self, finding: Finding) -> tuple[bool, int, int]:
         """Return which reading of a place counts: a placeholder just as it was given, then the longest."""

@@ -74,6 +74,7 @@ _CARD: Final = r"4000[ \-]?000[0-9][ \-]?[0-9]{4}[ \-]?[0-9]{4}"
 _SSN: Final = r"9[0-9]{2}[ \-]?[0-4][0-9][ \-]?[0-9]{4}"
 _IP: Final = r"(?:192\.0\.2|198\.51\.100|203\.0\.113)\.[0-9]{1,3}"
 _NETWORK: Final = compile_regex(rf"\A{_IP}\z")
+_WORD: Final = compile_regex(rf"(?i)(?:{_WORDS})")
 
 
 def surrogate_pattern(signal: int) -> Pattern:
@@ -84,6 +85,17 @@ def surrogate_pattern(signal: int) -> Pattern:
 
 def _refine(text: str, start: int, end: int) -> Sequence[SpanPair]:
     return () if glued_before(text, start) or glued_behind(text, end) else ((start, end),)
+
+
+def words_in(text: str, key: str) -> Sequence[SpanPair]:
+    """Return where the words of a run of names stand, however they are parted; nothing where that can't be told.
+
+    Args:
+        text: The run as it is written: what parts its words may be escaped.
+        key: By what it is known.
+    """
+    found = [(hit.start(), hit.end()) for hit in _WORD.finditer(text)]
+    return found if " ".join(words_of(text[start:end]) for start, end in found) == key else ()
 
 
 def surrogate_key(text: str) -> str:

@@ -204,9 +204,11 @@ class Register:
             words, own = given.surrogate.split(), given.value.split()
             if (
                 given.label.kind == "PERSON" and len(words) > 1 and len(own) > 1
-            ):  # who has been named in full is called by one name, too
+            ):  # who has been named in full is called by one name or two of three, too
                 self._by_surrogate[surrogate_key(words[0])] = given, own[0]
                 self._by_surrogate[surrogate_key(words[-1])] = given, own[-1]
+                for word in words[1:-1]:
+                    self._by_surrogate.setdefault(surrogate_key(word), (given, " ".join(own[1:-1])))
         return given
 
     def beginning_with(self, state: bytes | None, restores: Mapping[str, frozenset[str]]) -> Walk:
