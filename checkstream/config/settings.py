@@ -250,8 +250,9 @@ class ConversationSettings(Settings, frozen=True):
     """How long a request waits for a store. Where it can't be read, rules that ask for what only it knows meet the
     route's `fail_mode`."""
     texts: bool = True
-    """Keep, sealed, what the user said last (the ends of three texts) where a rule reads it as one and no later request
-    says it again: of conversations that a caller or a provider names, or that go on from an answer."""
+    """Keep, sealed, what the user said last (the ends of three texts, of short ones up to eight) where a rule reads it
+    as one and no later request says it again: of conversations that a caller or a provider names, or that go on from an
+    answer."""
     ttl_s: Annotated[int, Meta(ge=1, le=2_592_000)] = 3_600
     """How long a conversation is remembered behind its last request."""
     bytes: Annotated[int, Meta(ge=65_536)] = 33_554_432

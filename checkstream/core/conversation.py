@@ -32,6 +32,8 @@ MOST_MARKS = 16
 """Texts of one conversation that are named by their number: of more the latest."""
 RECENT_TEXTS, RECENT_CHARS = 3, 1000
 """How many of the user's last texts are read as one, and how much of the end of each."""
+SHORT_TEXTS, SHORT_CHARS = 8, 300
+"""How many more are, where they are short: with what stands between them, so many characters together at most."""
 VALUE_BYTES, WORD_BYTES = 16, 5
 """Of the digest of a value, and of a word: it is not often that one of a thousand words is taken for another."""
 MOST_VALUES, MOST_WORDS = 512, 1024
@@ -40,6 +42,22 @@ MOST_SENT = 512
 """Digests of texts that were sent with the requests of one answer: of more the latest."""
 _MOST_NAMES = 256
 """Rules, and kinds of entities, of one conversation."""
+
+
+def short(texts: Sequence[str]) -> Sequence[str]:
+    """Return the last of some texts that are short enough to be read as one, however many there are."""
+    chars, count = -1, 0
+    for text in reversed(texts[-SHORT_TEXTS:]):
+        chars += 1 + len(text)
+        if chars > SHORT_CHARS:
+            break
+        count += 1
+    return texts[len(texts) - count :]
+
+
+def latest(texts: Sequence[str]) -> tuple[str, ...]:
+    """Return the last of some texts, of which those that follow are ever read as one with what is said then."""
+    return tuple(texts[-max(RECENT_TEXTS, len(short(texts))) :])
 
 
 class Said(msgspec.Struct, frozen=True):
@@ -171,7 +189,7 @@ class Conversation(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
             refused=self.refused + turn.refused,
             entities=tuple(sorted({*self.entities, *turn.entities})[:_MOST_NAMES]),
             marks=course.marks,
-            spoken=(*self.spoken, *turn.spoken)[-RECENT_TEXTS:],
+            spoken=latest((*self.spoken, *turn.spoken)),
             mentioned=self.mentioned.after(turn.mentioned) if turn.mentioned else self.mentioned,
             sent=_latest(self.sent, turn.sent) if turn.sent else self.sent,
         )

@@ -249,6 +249,8 @@ class Past(msgspec.Struct, kw_only=True):
     """Signal of a classifier label -> the highest score of a text; filled then, too."""
     recents: dict[int, float] = msgspec.field(default_factory=dict)
     """Signal of a classifier label -> its score of what the user said last, read as one text; filled then, too."""
+    shorts: dict[int, float] = msgspec.field(default_factory=dict)
+    """The same of more texts, where they are short."""
 
 
 class ExchangeFacts(msgspec.Struct, frozen=True, kw_only=True):

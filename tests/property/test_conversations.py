@@ -13,7 +13,19 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from checkstream.core.commands import Recall, Remember, Score
-from checkstream.core.conversation import KEPT, KEY_BYTES, MOST_TEXTS, Conversation, Said, Turn
+from checkstream.core.conversation import (
+    KEPT,
+    KEY_BYTES,
+    MOST_TEXTS,
+    RECENT_TEXTS,
+    SHORT_CHARS,
+    SHORT_TEXTS,
+    Conversation,
+    Said,
+    Turn,
+    latest,
+    short,
+)
 from checkstream.core.events import (
     AnyEvent,
     Recalled,
@@ -312,6 +324,51 @@ def test_what_was_said_last_is_read_as_one_text_where_the_risk_has_added_up(
     exchange.send(RequestReceived(json.dumps({"model": "m", "messages": messages}).encode()))
     assert sum(isinstance(command, Score) for command in exchange.out.commands) == asked
     assert (exchange.out.forwarded is None) is (action == "reject")
+
+
+@pytest.mark.parametrize(
+    ("said", "action"),
+    [
+        (["alpha", "omega"], "reject"),
+        (["alpha", "calm", "calm", "omega"], "reject"),
+        (["alpha", *["calm"] * (SHORT_TEXTS - 2), "omega"], "reject"),
+        (["alpha", *["calm"] * (SHORT_TEXTS - 1), "omega"], "allow"),  # too long ago
+        (["alpha", "c" * (SHORT_CHARS - len("alpha\n\nomega")), "omega"], "reject"),
+        (["alpha", "c" * (SHORT_CHARS - len("alpha\n\nomega") + 1), "omega"], "allow"),  # too long together
+        (["alpha " + "c" * SHORT_CHARS, "omega"], "allow"),
+        (["alpha", "c" * 1000, "calm", "omega"], "allow"),  # what is too long is not left out of the middle
+        (["calm", "omega"], "allow"),
+        (["omega alpha"], "allow"),  # one text is judged by itself
+    ],
+)
+@pytest.mark.parametrize("beside", ["", "conversation.recent.injection > 2.0 || "])
+def test_more_of_what_was_said_last_is_read_as_one_text_where_it_is_short(
+    said: list[str], action: str, beside: str
+) -> None:
+    rule = (
+        f"  - {{name: r, id: SUM-2, stage: [ingress], conditions: ['{beside}conversation.short.injection > 0.9'], "
+        "actions: [{type: reject}]}\n"
+    )
+    messages = [{"role": "user", "content": text} for text in said]
+    exchange = Exchange(CHAT, plan(rule), _recent)
+    exchange.send(RequestReceived(json.dumps({"model": "m", "messages": messages}).encode()))
+    assert (exchange.out.forwarded is None) is (action == "reject")
+    asked = [command.text for command in exchange.out.commands if isinstance(command, Score)]
+    assert len(asked) == len(set(asked)) + len(said) - len(set(said))  # the same text is asked about once
+
+
+@given(st.lists(st.sampled_from(["", "a", "calm", "c" * 60, "c" * 299, "c" * 300, "c" * 301]), max_size=12), st.data())
+def test_what_is_kept_of_what_was_said_is_enough_for_what_is_read_as_one(texts: list[str], data: st.DataObject) -> None:
+    known = Conversation()
+    while texts:
+        count = data.draw(st.integers(1, len(texts)))
+        new, texts = tuple(texts[:count]), texts[count:]
+        whole = (*known.spoken, *new)
+        assert short(latest(whole)) == short(whole)
+        assert latest(whole)[-RECENT_TEXTS:] == whole[-RECENT_TEXTS:]
+        known = known.after(Turn(spoken=new))
+        assert len(known.spoken) <= SHORT_TEXTS
+        assert sum(map(len, known.spoken[:-RECENT_TEXTS])) <= SHORT_CHARS
 
 
 COUNTED = (

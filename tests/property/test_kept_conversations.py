@@ -161,12 +161,23 @@ RECENT = plan(
 )
 
 
+SHORT = plan(
+    f"{RULES}  - {{name: r, id: RECENT-1, stage: [ingress], conditions: [conversation.recent.injection > 0.99 || "
+    "conversation.short.injection > 0.99], actions: [{type: log_event}]}\n",
+    recalls=True,
+    recalls_texts=True,
+)
+
+
+@pytest.mark.parametrize("asked", [RECENT, SHORT], ids=["recent", "short"])
 @settings(max_examples=10)
-@given(st.lists(st.sampled_from([0.0, 0.4, 0.5, 0.7]), min_size=1, max_size=6))
-def test_what_was_said_last_is_the_same_text_in_whatever_way_a_client_goes_on(scores: list[float]) -> None:
-    clients = [Client(memory(), way, plan=RECENT) for way in WAYS]
-    for number, score in enumerate(scores):
-        outs = [client.say(f"Text {number} scores {score}") for client in clients]
+@given(st.lists(st.tuples(st.sampled_from([0.0, 0.4, 0.5, 0.7]), st.sampled_from([1, 1, 80])), min_size=1, max_size=10))
+def test_what_was_said_last_is_the_same_text_in_whatever_way_a_client_goes_on(
+    asked: Plan, texts: list[tuple[float, int]]
+) -> None:
+    clients = [Client(memory(), way, plan=asked) for way in WAYS]
+    for number, (score, times) in enumerate(texts):
+        outs = [client.say(f"{'Text ' * times}{number} scores {score}") for client in clients]
         read = [[each.text for each in out.commands if isinstance(each, Score) and "\n" in each.text] for out in outs]
         assert read == [read[0]] * len(clients)
 

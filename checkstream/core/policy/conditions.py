@@ -45,6 +45,7 @@ from checkstream.core.policy.variables import (
     risk_name,
     score_name,
     scored_name,
+    short_name,
     signal_of,
     type_of,
 )
@@ -293,7 +294,9 @@ class _Rewriter:
 
 
 _FIRED: Final = "fired"
-_RECALLING: Final = MappingProxyType({"risk": risk_name, "peak": highest_name, "recent": recent_name})
+_RECALLING: Final = MappingProxyType(
+    {"risk": risk_name, "peak": highest_name, "recent": recent_name, "short": short_name}
+)
 """Fields of `conversation` that have labels behind them -> what makes the name of the variable."""
 _LENGTHS: Final = MappingProxyType(
     {"context": 1, "request": 2, "scores": 3, "findings": 2, "stream": 2, "conversation": 4}

@@ -22,7 +22,7 @@ from checkstream.core.policy.action import (
     RewriteSpan,
     holds_text,
 )
-from checkstream.core.policy.program import Entry, RuleMeta, Scope, Signal, Variable
+from checkstream.core.policy.program import READ_AS_ONE, Entry, RuleMeta, Scope, Signal, Variable
 from checkstream.core.policy.signals import entity_signal
 from checkstream.core.policy.variables import RECALLED
 from checkstream.core.terms import STAGE_CHANNELS, Facts, Stage
@@ -262,7 +262,7 @@ def recent_of(
 ) -> Scope | None:
     """Return what the user's last texts need when they are read as one: classifiers alone, which no rule hears of."""
     scope = scopes[_ADDS_UP]
-    if not any(variable.kind == "recent" for variable in variables) or not scope.accumulates:
+    if not any(variable.kind in READ_AS_ONE for variable in variables) or not scope.accumulates:
         return None
     return Scope(
         stage=scope.stage,
@@ -368,6 +368,8 @@ def _load_of_conversation(variable: Variable) -> Callable[[Facts], Value]:
             return lambda facts: facts.exchange.conversation.peaks.get(signal, _UNSCORED)
         case "recent":
             return lambda facts: facts.exchange.conversation.recents.get(signal, _UNSCORED)
+        case "short":
+            return lambda facts: facts.exchange.conversation.shorts.get(signal, _UNSCORED)
         case unknown:
             raise AssertionError(f"nothing loads a variable of kind `{unknown}`")
 

@@ -147,7 +147,7 @@ class Variable(msgspec.Struct, frozen=True, kw_only=True):
 
     kind: Literal[
         "context", "request", "given", "stream", "conversation", "fired",
-        "found", "count", "score", "scored", "peak", "risk", "highest", "recent",
+        "found", "count", "score", "scored", "peak", "risk", "highest", "recent", "short",
     ]  # fmt: skip
     """given: whether the request says anything of the field `name`. fired: how often a rule was in the conversation."""
     name: str = ""
@@ -155,7 +155,8 @@ class Variable(msgspec.Struct, frozen=True, kw_only=True):
     signal: int = -1
     """For what is known of a signal: found (bool), count (int), score (double), scored (bool), peak (double, the
     highest score so far); and of the conversation: risk (double, what its scores add up to), highest (double),
-    recent (double, its score of what the user said last, read as one text)."""
+    recent (double, its score of what the user said last, read as one text), short (double, the same of more texts,
+    where they are short)."""
 
     @property
     def title(self) -> str:
@@ -165,6 +166,8 @@ class Variable(msgspec.Struct, frozen=True, kw_only=True):
         return f"{self.kind}.{self.name}" if self.signal < 0 else f"{self.kind}({self.signal})"
 
 
+READ_AS_ONE = frozenset({"recent", "short"})
+"""Kinds of variables for which texts of the user are read as one."""
 ALWAYS = -1
 """In place of a start of code: the signal alone decides."""
 
@@ -255,7 +258,7 @@ class Program(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     """Those of them that read what scores come to in the conversation: decided when all of the prompt has been read."""
     recalls: frozenset[str] = frozenset()
     """What rules in force ask of a conversation: fields of `conversation` (`refused`), and `fired`, `risk`, `highest`,
-    `recent`."""
+    `recent`, `short`."""
     recalling: frozenset[str] = frozenset()
     """Ids of the rules that ask for any of it."""
     recent: Scope | None = None

@@ -5,7 +5,7 @@ Names of signals begin with `@`, which no one can write in CEL, and hold the sig
     context  request.FIELD  stream.FIELD  @given:FIELD (`has(request.FIELD)`)
     @score:SIGNAL  @scored:SIGNAL (`has(scores.x)`)  @peak:SIGNAL  @count:SIGNAL  @found:SIGNAL (`has(findings.x)`)
     conversation.FIELD  @fired:RULE (`conversation.fired["RULE"]`)
-    @risk:SIGNAL (`conversation.risk.x`)  @highest:SIGNAL (`conversation.peak.x`)  @recent:SIGNAL
+    @risk:SIGNAL (`conversation.risk.x`)  @highest:SIGNAL (`conversation.peak.x`)  @recent:SIGNAL  @short:SIGNAL
 """
 
 from __future__ import annotations
@@ -52,9 +52,10 @@ _SIGNAL_TYPES: Final = MappingProxyType(
         "risk": DOUBLE,
         "highest": DOUBLE,
         "recent": DOUBLE,
+        "short": DOUBLE,
     }
 )
-RECALLED: Final = frozenset({"risk", "highest", "recent"})
+RECALLED: Final = frozenset({"risk", "highest", "recent", "short"})
 """Kinds of variables that say of a signal what it came to in the conversation, and nothing of the text at hand."""
 
 
@@ -96,6 +97,11 @@ def highest_name(signal: Signal) -> str:
 def recent_name(signal: Signal) -> str:
     """Return the name of a classifier's score of what the user said last, read as one text."""
     return _signal_name("recent", signal)
+
+
+def short_name(signal: Signal) -> str:
+    """Return the name of a classifier's score of more texts, where they are short, read as one."""
+    return _signal_name("short", signal)
 
 
 def _signal_name(kind: str, signal: Signal) -> str:

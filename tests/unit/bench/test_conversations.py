@@ -10,7 +10,7 @@ from checkstream.core.exchange.guard import Plan
 from checkstream.core.policy.compile import compile_sources
 from checkstream.trial.installed import InstalledModels
 
-LEAST_REFUSED, LEAST_BY_THE_WHOLE = 13, 7
+LEAST_REFUSED, LEAST_BY_THE_WHOLE = 16, 10
 """Of thirty attacks."""
 
 

@@ -34,7 +34,7 @@ from checkstream.core.match.hidden import made_legible
 from checkstream.core.match.work import Work
 from checkstream.core.policy.action import AdaptTone, Reject, RequireConfirmation, SafeMode
 from checkstream.core.policy.capabilities import PROMPT_ONLY, RESPONSES, STORED
-from checkstream.core.policy.program import RuleMeta, Scope
+from checkstream.core.policy.program import RuleMeta
 from checkstream.core.policy.vm import Machine, counts_undecided, exchange_facts
 from checkstream.core.terms import Channel, Dialogue, Document, Facts, Span, Stage
 from checkstream.core.wire.context import named_in, read_context
@@ -53,8 +53,8 @@ read it."""
 _KEYED_WORK = 300
 """Of a step of telling texts that count from those that have counted."""
 _NOT_KNOWN = Refusal(503, "overloaded", "what this conversation has come to can't be read; try again")
-_RECENT = 5
-"""Index of the channel that the user's last texts are read as one in."""
+_RECENT = 5, 9
+"""Indexes of the channels that the user's last texts are read as one in; `joining` has those beside them."""
 READ_WORK = 700
 """Of one step of reading a body."""
 _PLACED_WORK = 1
@@ -108,8 +108,8 @@ class Prompt:
         self._settled = False
         self._decided: set[int] = set()
         """Rules that ask for all of the prompt and have fired."""
-        self._recent: Judge | None = None
-        """Has what the user said last, read as one text."""
+        self._recent: tuple[tuple[frozenset[str], Judge], ...] | None = None
+        """Have what the user said last, read as one text, and what asks for that; None: nobody has looked."""
         self._joined: list[Joined] = []
         self._rejects: list[tuple[Refusing, str | None]] = []
         """With the place that each is about."""
@@ -309,24 +309,27 @@ class Prompt:
         conversation = self.conversation
         if self._recent is None:
             conversation.settle()
-            scope, text = self._plan.program.recent, conversation.recent
-            if scope is not None and text:
-                self._read_as_one(text, scope)
+            self._recent = self._read_as_one()
+            if self._recent:
                 return False
-        else:
-            conversation.hear(self._recent)
+        for kinds, judge in self._recent:
+            conversation.hear(kinds, judge)
         self._settled = True
         self._judge_request(late=True, about=conversation.raised)
         return True
 
-    def _read_as_one(self, text: str, scope: Scope) -> None:
-        """Ask classifiers about what the user said last."""
-        checking = self._checking
-        manner = Manner(grid=False, scope=scope)
-        self._recent = judge = checking.judge(Channel("user", 0, _RECENT), Stage.INGRESS, manner)
-        checks = judge.feed(text)
-        checking.ask(judge, [*checks, *judge.holdback.end()])
-        checking.meter.spend(judge.take_work() + CHANNEL_WORK)
+    def _read_as_one(self) -> tuple[tuple[frozenset[str], Judge], ...]:
+        """Ask classifiers about what the user said last; return what hears their answers."""
+        checking, scope, found = self._checking, self._plan.program.recent, list[tuple[frozenset[str], Judge]]()
+        readings = self.conversation.readings() if scope is not None else {}
+        for index, (text, kinds) in zip(_RECENT, readings.items(), strict=False):
+            manner = Manner(grid=False, scope=scope)
+            judge = checking.judge(Channel("user", 0, index), Stage.INGRESS, manner)
+            checks = judge.feed(text)
+            checking.ask(judge, [*checks, *judge.holdback.end()])
+            checking.meter.spend(judge.take_work() + CHANNEL_WORK)
+            found.append((kinds, judge))
+        return tuple(found)
 
     def _judge_request(self, *, late: bool = False, about: Joined | None = None) -> None:
         """Decide the rules without triggers, those that ask for all of the prompt when it has been read.

@@ -22,17 +22,19 @@ from checkstream.core.conversation import (
     NOTHING_SAID,
     RECENT_CHARS,
     RECENT_TEXTS,
+    SHORT_TEXTS,
     Conversation,
     Course,
     Said,
     Turn,
     keys_of,
+    short,
 )
 from checkstream.core.exchange.heard import Spoken
 from checkstream.core.exchange.ingress.joined import Joined
 from checkstream.core.exchange.ingress.mentions import Mentions
 from checkstream.core.exchange.ledger import Ledger
-from checkstream.core.policy.program import Program
+from checkstream.core.policy.program import READ_AS_ONE, Program
 from checkstream.core.terms import Channel, Delta, Past, Span, Stage
 from checkstream.core.wire.responses import echo
 from checkstream.core.wire.surface import Request
@@ -117,6 +119,7 @@ class Recollection:
         self._settled = False
         self._marks: tuple[tuple[int, float], ...] = ()
         self._recalling = program.recalling
+        self._read_as_one = frozenset(variable.kind for variable in program.variables) & READ_AS_ONE
         self._keeps_texts = keeps_texts and program.recent is not None
         self._history = History("")
         """All that the request has of the conversation."""
@@ -278,27 +281,33 @@ class Recollection:
                 risk = course.highest.get(name, course.risks.get(name, 0.0))
                 self.past.risks[signal] = max(risk, self._beside.risks.get(name, 0.0))
                 self.past.peaks[signal] = max(course.peaks.get(name, 0.0), self._beside.peaks.get(name, 0.0))
-            self.past.recents[signal] = 0.0
+            self.past.recents[signal] = self.past.shorts[signal] = 0.0
 
-    @property
-    def recent(self) -> str:
-        """What the user said last, to be read as one text; empty: there is no reason to."""
+    def readings(self) -> Mapping[str, frozenset[str]]:
+        """Return what the user said last, to be read as one text, and what asks for that; none: nothing does."""
         if max(self.past.risks.values(), default=0.0) < ALARM:
-            return ""
+            return {}
         before = self._before.spoken
-        texts = (*before, *self._ends(new=bool(before)))[-RECENT_TEXTS:]
-        return "\n".join(texts) if len(texts) > 1 else ""
+        texts = (*before, *self._ends(new=bool(before)))
+        found: dict[str, frozenset[str]] = {}
+        for kind, said in (("recent", texts[-RECENT_TEXTS:]), ("short", short(texts))):
+            if len(said) > 1 and kind in self._read_as_one:
+                text = "\n".join(said)
+                found[text] = found.get(text, frozenset()) | {kind}
+        return found
 
-    def _ends(self, *, new: bool) -> list[str]:
+    def _ends(self, *, new: bool) -> tuple[str, ...]:
         """Return the ends of what the user said last in this request; `new`: for the first time."""
-        texts = zip(self._texts[-RECENT_TEXTS:], self._new[-RECENT_TEXTS:], strict=True)
-        return [joined.text[-RECENT_CHARS:] for joined, is_new in texts if is_new or not new]
+        texts = zip(self._texts[-SHORT_TEXTS:], self._new[-SHORT_TEXTS:], strict=True)
+        return tuple(joined.text[-RECENT_CHARS:] for joined, is_new in texts if is_new or not new)
 
-    def hear(self, judge: Judge) -> None:
-        """Take the scores of what the user said last."""
+    def hear(self, kinds: frozenset[str], judge: Judge) -> None:
+        """Take the scores of what the user said last, as far as some ask for it."""
         known = judge.decider.peaks(self._labels)
-        self.past.recents.clear()
-        self.past.recents.update((signal, known[name]) for name, signal in self._labels.items() if name in known)
+        for kind in kinds:
+            scores = self.past.recents if kind == "recent" else self.past.shorts
+            scores.clear()
+            scores.update((signal, known[name]) for name, signal in self._labels.items() if name in known)
 
     @property
     def is_begun(self) -> bool:
@@ -388,7 +397,7 @@ class Recollection:
             entities=tuple(sorted(ledger.entities)),
             refused=refused,
             id=self._id,
-            spoken=() if refused or not self._keeps_texts else tuple(self._ends(new=not self._is_told)),
+            spoken=() if refused or not self._keeps_texts else self._ends(new=not self._is_told),
             mentioned=NOTHING_SAID if refused else self.mentions.new,
         )
 
@@ -431,6 +440,7 @@ def of_one_text(program: Program, scores: Mapping[str, float] | None) -> Past:
         risks={signal: course.risks.get(name, 0.0) for name, signal in labels.items()},
         peaks={signal: course.peaks.get(name, 0.0) for name, signal in labels.items()},
         recents=dict.fromkeys(labels.values(), 0.0),
+        shorts=dict.fromkeys(labels.values(), 0.0),
     )
 
 

@@ -225,6 +225,25 @@ def test_what_was_said_in_earlier_requests_is_read_with_what_is_said_now(
         assert last.reply is not None
 
 
+@pytest.mark.parametrize(("between", "chars", "refused"), [(2, 9, True), (6, 9, True), (7, 9, False), (2, 150, False)])
+@pytest.mark.parametrize("by_name", [True, False])
+def test_more_of_what_was_said_in_earlier_requests_is_read_where_it_is_short(
+    between: int, chars: int, refused: bool, by_name: bool
+) -> None:
+    program = plan(
+        "  - {name: r, id: SUM-2, stage: [ingress], conditions: [conversation.short.injection > 0.95], "
+        "actions: [{type: reject}]}\n",
+        recalls=True,
+    )
+    client = Client(msgspec.structs.replace(program, recalls_texts=True))
+    texts = ["It is alpha.", *(f"Calm {number}.".ljust(chars, "!") for number in range(between)), "And omega?"]
+    found = []
+    for number, text in enumerate(texts):
+        more: dict[str, Any] = {"conversation": "conv_1"} if by_name else {"previous_response_id": f"resp_{number}"}
+        found += fired(client.ask(text, f"resp_{number + 1}", **more))
+    assert found == (["SUM-2"] if refused else [])
+
+
 def test_a_caller_that_names_a_conversation_and_sends_its_history_says_each_text_once() -> None:
     client = Client(msgspec.structs.replace(RECENT, recalls_texts=True))
     history: list[dict[str, object]] = []
