@@ -57,6 +57,8 @@ def besides(
         path: Where they stand.
         whole: All of the answer is there: they may go on behind the text, with the tokens that have ended it.
     """
+    if isinstance(shadow, list):  # of Ollama
+        shadow = {"content": shadow}
     if not isinstance(shadow, dict):
         return None
     reading = _Reading(texts, whole=whole)

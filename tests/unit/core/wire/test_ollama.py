@@ -14,6 +14,8 @@ from checkstream.core.wire.ollama.inputs import EMBED, EMBEDDINGS
 from checkstream.core.wire.ollama.surface import CHAT, GENERATE
 from checkstream.core.wire.surface import Edit, Shaping
 from checkstream.errors import RequestInvalid, WireError
+from tests.guarded import MAIL, plan
+from tests.playbook import play
 
 BOTH = pytest.mark.parametrize("surface", [CHAT, GENERATE], ids=lambda each: each.name)
 END = {"done": True, "done_reason": "stop", "total_duration": 4_935_886_791, "prompt_eval_count": 26, "eval_count": 9}
@@ -194,6 +196,36 @@ def test_a_moment_is_no_text(surface: Any, moment: str) -> None:
 def test_g34_a_figure_with_as_many_digits_as_a_card_is_read(surface: Any) -> None:
     unit = surface.read_event(says(surface, "", done=True, total_duration=4111111111111111))
     assert "4111111111111111" in {extra.text for extra in unit.extras}
+
+
+@pytest.mark.parametrize("stream", [True, False])
+@BOTH
+def test_g05_g15_log_probabilities_stay_beside_text_that_they_spell_and_go_where_it_is_edited(
+    surface: Any, stream: bool
+) -> None:
+    def answer(*said: str, other: str = "so") -> bytes:
+        lines = []
+        for number, text in enumerate(said):
+            last = {"done": number == len(said) - 1} | ({"done_reason": "stop"} if number == len(said) - 1 else {})
+            told = {"message": {"role": "assistant", "content": text}} if surface is CHAT else {"response": text}
+            top = [{"token": each, "logprob": -0.1, "bytes": list(each.encode())} for each in (text, other)]
+            lines.append({**HEAD, **told, "logprobs": [{**top[0], "top_logprobs": top}] if text else [], **last})
+        return b"".join(json.dumps(line).encode() + b"\n" for line in lines)
+
+    def guarded(data: bytes) -> bytes:
+        asked = {"messages": [{"role": "user", "content": "hi"}]} if surface is CHAT else {"prompt": "hi"}
+        body = json.dumps({"model": "m", "stream": stream, **asked}).encode()
+        out = play(surface, plan(MAIL), body, [data], streaming=stream)
+        return out.joined if out.reply is None else out.reply.body
+
+    calm = answer("The ", "tides", "") if stream else answer("The tides")
+    assert guarded(calm).splitlines() == calm.splitlines()
+    said = answer("john.doe@", "example.com", "") if stream else answer("john.doe@example.com")
+    for bad in (said, answer("Hm", other="john.doe@example.com")):
+        data = guarded(bad)
+        assert b"john" not in data
+        assert b"exam" not in data
+        assert data.count(b"null") >= 1
 
 
 def test_g15_token_ids_go_when_anything_is_edited() -> None:
