@@ -84,6 +84,8 @@ class Delta(msgspec.Struct, frozen=True):
     """What a tool is given that takes any text; the arguments of all others are JSON."""
     part: tuple[str | int, ...] = ()
     """Which text of the answer it adds to, on surfaces whose later units say that again."""
+    anew: bool = False
+    """It says from its beginning what was told otherwise before: a call as it began, and then as it is."""
 
 
 class Extra(msgspec.Struct, frozen=True):

@@ -10,7 +10,6 @@ from checkstream.core.exchange.ingress.prompt import Prompt
 from checkstream.core.exchange.json_texts import whether_json
 from checkstream.core.exchange.meter import CHANNEL_WORK, Steps
 from checkstream.core.exchange.midstream.choice import Choice
-from checkstream.core.terms import Span
 
 _BROKEN_OFF = "the upstream broke off in it"
 _WITHHELD = {
@@ -42,7 +41,7 @@ def _being_whole(choice: Choice, number: int, *, over: bool) -> Generator[None, 
         if holdback.cut is not None and holdback.cut < holdback.received:
             return False
         if judge.channel.kind == "tool_arguments" and number in choice.functions:
-            text = holdback.text(Span(0, holdback.received)).strip()
+            text = choice.arguments(judge).strip()
             said = bool(text) and (yield from whether_json(text))
             if text and (not said or text.startswith(_CLOSED)):
                 return said

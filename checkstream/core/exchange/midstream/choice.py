@@ -9,7 +9,7 @@ from checkstream.core.channel.judge import Judge
 from checkstream.core.exchange.closing import Closing, Said
 from checkstream.core.exchange.midstream.border import Border
 from checkstream.core.exchange.midstream.waiting import CALL
-from checkstream.core.terms import Channel, Delta, Unit
+from checkstream.core.terms import Channel, Delta, Span, Unit
 
 
 class Choice(msgspec.Struct):
@@ -26,6 +26,8 @@ class Choice(msgspec.Struct):
     """Tool calls of which nothing may leave: blocked by a rule, or torn."""
     functions: set[int] = msgspec.field(default_factory=set)
     """Tool calls whose arguments are JSON; what else is called takes any text."""
+    anew: dict[int, int] = msgspec.field(default_factory=dict)
+    """Tool call -> where in its arguments those begin that were told last, if they were told otherwise before."""
     served: set[int] = msgspec.field(default_factory=set)
     """Tool calls that the provider makes itself."""
     over: set[int] = msgspec.field(default_factory=set)
@@ -87,11 +89,17 @@ class Choice(msgspec.Struct):
             self.calling.clear()
         self.calls[number].append(judge)
 
-    def go_on_with_call(self, delta: Delta) -> None:
-        """Note that text of a tool call has come."""
+    def go_on_with_call(self, delta: Delta, start: int) -> None:
+        """Note that text of a tool call has come, which begins at `start` of its channel."""
         self.calling.add(delta.channel.index)
         if delta.channel.kind == "tool_arguments" and not delta.free:
             self.functions.add(delta.channel.index)
+        if delta.anew:
+            self.anew[delta.channel.index] = start
+
+    def arguments(self, judge: Judge) -> str:
+        """Return the arguments of a tool call, of which `judge` is, as they were told last."""
+        return judge.holdback.text(Span(self.anew.get(judge.channel.index, 0), judge.holdback.received))
 
     @property
     def decided(self) -> bool:

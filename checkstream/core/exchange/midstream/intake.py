@@ -218,9 +218,9 @@ class Intake:
             return Part(None, 0, 0)
         if judge is None:
             judge = yield from self._begin(delta.channel, choice)
-        if delta.channel.kind in CALL:
-            choice.go_on_with_call(delta)
         start = judge.holdback.received
+        if delta.channel.kind in CALL:
+            choice.go_on_with_call(delta, start)
         if not delta.text and judge.holdback.ended:
             return Part(judge, start, start)
         if choice.border.latest is not judge and delta.text and delta.channel.kind in BORDERING:

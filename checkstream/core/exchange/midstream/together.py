@@ -72,7 +72,7 @@ def condemned(choice: Choice, number: int, checking: Checking) -> Generator[None
                 continue
             room -= judge.holdback.received
             parts += ((_NO_CALL, said) for said in choice.border.before_calls.get(call, ()))
-            text = judge.holdback.text(Span(0, judge.holdback.received))
+            text = choice.arguments(judge)
             parts += ((call, said) for said in (strings_of(text) if call in choice.functions else (text,)) if said)
             checking.meter.spend(_READ_WORK)
             yield

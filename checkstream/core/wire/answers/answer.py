@@ -173,15 +173,25 @@ class Answer:
             self.stray |= {(*path, name, each): number for each in found if each in CALLS and found[each]}
             choice[name] = {each: value for each, value in found.items() if each not in CALLS}
 
-    def source(self, kind: str, choice: int, index: int, path: Path, *, part: Path = ()) -> None:
-        """Take a value that is no string as text of a channel: the JSON that it is."""
+    def source(
+        self,
+        kind: str,
+        choice: int,
+        index: int,
+        path: Path,
+        *,
+        part: Path = (),
+        free: bool = False,
+        anew: bool = False,
+    ) -> None:
+        """Take a value that is no string as text of a channel: the JSON that it is; the rest as in a `Delta`."""
         text = ""
         if self._whole:
             self._sources.append(len(self.deltas))
         else:
             self._document = self._document or JsonText(self._data.decode())
             text = clean(self._document.text[slice(*_found(self._document, path))])
-        self._put(Delta(Channel(kind, choice, index), text, path, verbatim=True, part=part))
+        self._put(Delta(Channel(kind, choice, index), text, path, verbatim=True, free=free, part=part, anew=anew))
 
     def filling(self) -> Steps:
         """Put the JSON of a whole answer into the texts that it is, in steps."""

@@ -54,7 +54,7 @@ class Items:
         self._said: set[Path] = set()
         """Parts that have said something."""
         self._values: dict[Path, object] = {}
-        """Parts and items that are over -> what was said of them then."""
+        """Parts and items that are over -> what was said of them then; and what calls are given that is no string."""
         self._ids: dict[str, int] = {}
         """Id of an item -> its number."""
         self._forms: dict[int, str] = {}
@@ -184,7 +184,7 @@ class Items:
         if item is None and not over:
             self._rest(body, _EVENT, (), (self._root, number))
             return
-        yield from self.reading_item(number, item, ("item",))
+        yield from self.reading_item(number, item, ("item",), over=over and (number,) not in self._values)
         if over:
             self._values[number,] = item
             if self._forms.get(number) in events.CALLS:
@@ -240,8 +240,14 @@ class Items:
             numbers.append(found)
         return numbers
 
-    def reading_item(self, number: int, item: object, path: Path) -> Steps:
+    def reading_item(self, number: int, item: object, path: Path, *, over: bool | None = None) -> Steps:
         """Read an item, in steps: as it begins, as it is over, or in the whole answer.
+
+        Args:
+            number: Of the item.
+            item: The item.
+            path: Where it stands.
+            over: It is over just now; what a call is given may have been told in part. False: it begins.
 
         Raises:
             WireError: it is no object, or a text in it is no string.
@@ -254,7 +260,7 @@ class Items:
             self._ids.setdefault(_id_of(item), number)
         own = {name for name, words in _WORDS.items() if isinstance(word := item.get(name), str) and word in words}
         if form in events.CALLS:
-            own |= self._read_call(number, item, path)
+            own |= self._read_call(number, item, path, over=over)
         if form in ("message", "reasoning"):
             own |= yield from self._reading_parts(number, item, path)
         for name in _IDS.intersection(item):
@@ -272,11 +278,13 @@ class Items:
                 self._part((number, name, index), part, (*path, name, index))
         return found
 
-    def _read_call(self, number: int, item: Mapping[str, object], path: Path) -> set[str]:
+    def _read_call(self, number: int, item: Mapping[str, object], path: Path, *, over: bool | None) -> set[str]:
         """Read how a tool is called; one that has no name is called by its kind."""
         form = _form_of(item)
         members = events.CALLS[form]
-        free = any(each for _, _, each in members)
+        values = {name for name, _, _ in members if not isinstance(item.get(name), str)}
+        # What begins may be JSON, and yet not all that the tool is to be given.
+        free = any(each for _, _, each in members) or (over is False and len(values) == len(members))
         self._call(number, (*path, "type"), free=free)
         if form in events.SERVED:
             self._answer.served.append(number)
@@ -289,11 +297,13 @@ class Items:
                 continue
             if isinstance(value, str):
                 self._say(channel, value, (*path, name), part, free=given_free)
-            elif part in self._said:
+            elif part in self._said and (not over or _same(self._values.get(part), value)):
                 self.again[*path, name] = part
             elif value != {}:
+                more = part in self._said
+                self._answer.source(channel, 0, number, (*path, name), part=part, free=free, anew=more)
                 self._said.add(part)
-                self._answer.source(channel, 0, number, (*path, name), part=part)
+                self._values[part] = value
         return {name for name, _, _ in members}
 
     def _call(self, number: int, path: Path, *, free: bool = True) -> None:

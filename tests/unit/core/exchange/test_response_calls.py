@@ -22,6 +22,35 @@ REMOTE = {
 }  # fmt: skip
 PAY = responses.call("pay", '{"to": "john.doe@example.com"}')
 
+_DEL = {"type": "update_file", "path": "a.md", "diff": "-john.doe@example.com"}
+_RUN: dict[str, Any] = {"commands": ["mail john.doe@example.com"], "timeout_ms": 9, "max_output_length": None}
+BEGUN: dict[str, tuple[str, dict[str, Any], dict[str, Any]]] = {
+    "computer_call": ("action", {"type": "type", "text": ""}, {"type": "type", "text": "john.doe@example.com"}),
+    "shell_call": ("action", {"commands": [], "timeout_ms": None, "max_output_length": None}, _RUN),
+    "local_shell_call": ("action", {"type": "exec", "command": []}, {"type": "exec", "command": _RUN["commands"]}),
+    "apply_patch_call": ("operation", {**_DEL, "diff": ""}, _DEL),
+    "tool_search_call": ("arguments", {"goal": None}, {"goal": "john.doe@example.com"}),
+}  # fmt: skip
+"""Type of a call -> its member that says how, as that is told when the item begins, and when it is over."""
+
+
+def begun(form: str) -> list[bytes]:
+    """Return the events of an answer with a call that is told in part when it begins, its end last."""
+    member, first, last = BEGUN[form]
+    item: dict[str, Any] = {"id": "x_1", "type": form, "call_id": "c_1", "status": "in_progress", member: first}
+    over: dict[str, Any] = {**item, "status": "completed", member: last}
+    made = responses.Stream()
+    made.add("response.output_item.added", output_index=0, item=item)
+    if form == "shell_call":
+        made.add("response.shell_call_command.added", output_index=0, command_index=0, command="")
+        for piece in responses.cut(over[member]["commands"][0], 5):
+            made.add("response.shell_call_command.delta", output_index=0, command_index=0, delta=piece)
+        whole = {"command": over[member]["commands"][0]}
+        made.add("response.shell_call_command.done", output_index=0, command_index=0, **whole)
+    made.add("response.output_item.done", output_index=0, item=over)
+    made.end(over)
+    return made.events
+
 
 def streamed(*items: dict[str, Any]) -> list[bytes]:
     """Return the events of an answer, its end last."""
@@ -126,3 +155,48 @@ def test_a_last_word_that_says_a_call_otherwise_still_leaves() -> None:
     exchange.send(UpstreamBytes(made.joined))
     exchange.send(UpstreamClosed())
     assert exchange.out.joined == made.joined
+
+
+def run(events: list[bytes], rules: str) -> Exchange:
+    """Return an exchange in which these events have come, and no more do."""
+    exchange = opened(rules)
+    for piece in events:
+        if not exchange.out.cancelled:
+            exchange.send(UpstreamBytes(piece))
+    if not exchange.out.cancelled:
+        exchange.send(UpstreamClosed())
+    return exchange
+
+
+@pytest.mark.parametrize("form", BEGUN)
+def test_g05_a_call_that_is_told_in_part_when_it_begins_is_told_whole_when_it_is_over(form: str) -> None:
+    events = begun(form)
+    assert run(events, TOX).out.joined == b"".join(events)
+
+
+@pytest.mark.parametrize("form", BEGUN)
+def test_g04_nothing_that_is_condemned_leaves_in_a_call_that_is_told_in_part_before(form: str) -> None:
+    out = run(begun(form), MAIL).out
+    assert b"john.doe" not in out.joined
+    assert b"example.com" not in out.joined
+    *_, over, end = responses.events(out.joined)
+    assert end["response"]["output"] == [over["item"]]
+    member, _, last = BEGUN[form]
+    assert json.dumps(over["item"][member]) == json.dumps(last).replace("john.doe@example.com", "[EMAIL]")
+    stopped = run(
+        begun(form), "  - {name: s, id: S-1, entities: [EMAIL], actions: [{type: stop, message: Halt.}]}\n"
+    ).out
+    assert b"x_1" not in stopped.joined
+    assert responses.said(responses.read(stopped.joined, typed=False)) == "Halt."
+
+
+@pytest.mark.parametrize("form", BEGUN)
+def test_g35_a_call_that_has_only_begun_never_leaves(form: str) -> None:
+    *events, _, _ = begun(form)
+    made = responses.Stream()
+    made.events = list(events)
+    made.end(status="incomplete", incomplete_details={"reason": "max_output_tokens"})
+    out = run(made.events, TOX).out
+    assert b"x_1" not in out.joined
+    assert out.record is not None
+    assert "call_withheld:length" in out.record.degradations
