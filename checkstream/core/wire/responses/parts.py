@@ -24,7 +24,8 @@ _PART_NAMES = {
     "output_text": "response.content_part", "refusal": "response.content_part",
     "reasoning_text": "response.content_part", "summary_text": "response.reasoning_summary_part",
 }  # fmt: skip
-_ENDS = {"image_generation_call": b'"failed"'}
+_ENDS = dict.fromkeys(("image_generation_call", "web_search_call", "apply_patch_call_output"), b'"failed"')
+"""Items that can't be incomplete."""
 _INCOMPLETE = b'"incomplete"'
 _MESSAGE = {"type": b'"message"', "role": b'"assistant"', "status": _INCOMPLETE, "content": b"[]"}
 _THOUGHT = {"type": b'"reasoning"', "summary": b"[]"}

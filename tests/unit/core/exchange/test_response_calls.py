@@ -200,3 +200,13 @@ def test_g35_a_call_that_has_only_begun_never_leaves(form: str) -> None:
     assert b"x_1" not in out.joined
     assert out.record is not None
     assert "call_withheld:length" in out.record.degradations
+
+
+def test_g20_a_search_within_which_a_rule_ends_the_answer_is_told_as_one_that_has_failed() -> None:
+    rules = "  - {name: s, id: S-1, entities: [EMAIL], actions: [{type: stop, message: Halt.}]}\n"
+    item = responses.search("about john.doe@example.com")
+    out = run(streamed(item), rules).out
+    assert b"john.doe" not in out.joined
+    found, said = responses.read(out.joined)["output"]
+    assert (found["type"], found["status"]) == ("web_search_call", "failed")
+    assert responses.said({"output": [said]}) == "Halt."
