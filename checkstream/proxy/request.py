@@ -292,8 +292,8 @@ class Proxy:
 
     async def _answer_guarded(self, request: BaseRequest, stream: str, sent: Sent, guarded: _Guarded) -> StreamResponse:
         route, body, caller = guarded.route, sent.body, sent.identity.name
-        sessions = None  # a server of tools knows nobody behind the proxy; callers without names are one
-        if isinstance(guarded.surface, Mcp) and caller is not None:
+        sessions = None
+        if isinstance(guarded.surface, Mcp):  # a server of tools knows nobody behind the proxy
             sessions = Sessions(self._digest, route.upstream.name, caller)
         outgoing, envelope = _read(request, sent, guarded, sessions)
         context, named = (_one_of(name, request.headers.getall(name, ())) for name in (_CONTEXT, _CONVERSATION))

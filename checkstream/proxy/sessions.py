@@ -13,7 +13,7 @@ from checkstream.errors import SessionUnknown
 class Sessions:
     """The headers of one caller and one server."""
 
-    def __init__(self, digest: Callable[[str], str], server: str, caller: str) -> None:
+    def __init__(self, digest: Callable[[str], str], server: str, caller: str | None) -> None:
         """See `Bound`."""
         self._bound = Bound(digest, server, caller)
 

@@ -107,7 +107,7 @@ class Messages(Stepping):
         self._ended = False
         """Nothing more will come of the server."""
         self._digest = digest
-        self._bound: Bound | None = None
+        self._bound: Bound
         """Binds what the server names to the caller; None: callers have no names."""
 
     # --- the order of things
@@ -185,8 +185,7 @@ class Messages(Stepping):
         self._course.state = State.INGRESS
         refusal = yield from self._request.take(event)
         self._asker.head, self._asker.verb = self._request.head, event.method
-        if event.caller is not None:
-            self._bound = Bound(self._digest, self._course.plan.upstream, event.caller)
+        self._bound = Bound(self._digest, self._course.plan.upstream, event.caller)
         if refusal is not None:
             self._course.refuse(refusal)
         elif self._request.conversation.key:
@@ -263,7 +262,7 @@ class Messages(Stepping):
     def _take_frame(self, frame: Frame) -> Steps:
         """Take the next event: let go at once what says nothing, begin to judge what does."""
         self._checking.meter.spend(_FRAME_WORK)
-        frame = frame if self._bound is None else self._bound.event(frame, self._request.session)
+        frame = self._bound.event(frame, self._request.session)
         if frame.event == _OLD_TRANSPORT:
             message = "the upstream speaks the transport `HTTP+SSE`, which streamable HTTP has replaced"
             self._course.fail(Refusal(502, "upstream_error", message))

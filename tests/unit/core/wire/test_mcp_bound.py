@@ -18,6 +18,7 @@ from checkstream.proxy.sessions import Sessions
 from tests import mcp
 from tests.mcp import PLAN, call, event, said
 from tests.playbook import Exchange
+from tests.playbook import digest as exchange_digest
 
 
 def digest(text: str) -> str:
@@ -77,14 +78,41 @@ def test_headers_that_servers_could_take_for_each_other_are_opened_alike() -> No
 
 
 @pytest.mark.parametrize("caller", [None, "app"])
-def test_g11_events_of_a_named_caller_leave_with_its_mark(caller: str | None) -> None:
-    exchange = Exchange(MCP, PLAN)
-    session = Envelope((Said("header", SESSION, "s-1"),))
-    exchange.send(RequestReceived(call(), caller, envelope=session))
-    primed = b"id: e-1\n\n"
-    for each in (UpstreamOpened(200, True), UpstreamBytes(primed + event(said("x"), "e-2")), UpstreamClosed()):
+def test_g11_events_leave_with_a_mark_of_their_caller(caller: str | None) -> None:
+    exchange, one, two = _asked(caller), b"id: e-1\n\n", event(said("x"), "e-2")
+    for each in (UpstreamOpened(200, True), UpstreamBytes(one + two), UpstreamClosed()):
         exchange.send(each)
-    ids = [line[4:] for line in exchange.out.joined.decode().splitlines() if line.startswith("id: ")]
-    assert [each.partition("~")[0] for each in ids] == ["e-1", "e-2"]
-    assert all(("~" in each) == (caller is not None) for each in ids)
+    opened = [Bound(exchange_digest, PLAN.upstream, caller).opened(EVENT, each, ["s-1"]) for each in _ids(exchange)]
+    assert opened == ["e-1", "e-2"]
     assert mcp.events(exchange.out)[0]["result"]["content"][0]["text"] == "x"
+
+
+@given(st.text(st.sampled_from(sorted(sse.OF_IDS)), min_size=4, max_size=sse.MOST_OF_AN_ID), st.booleans())
+def test_g34_the_name_of_an_event_says_nothing_to_who_gets_it(name: str, alone: bool) -> None:
+    exchange, named = _asked(None), f"id: {name}\n".encode()
+    for each in (
+        UpstreamOpened(200, True),
+        UpstreamBytes(named + (b"\n" if alone else event(said("x")))),
+        UpstreamClosed(),
+    ):
+        exchange.send(each)
+    [given_] = _ids(exchange)
+    letters, _, mark = given_.partition("~")
+    assert (letters + mark).isalpha()
+    assert len(letters) == 2 * len(name)
+    assert Bound(exchange_digest, PLAN.upstream, None).opened(EVENT, given_, ["s-1"]) == name
+
+
+@given(st.text(st.characters(max_codepoint=255), max_size=60))
+def test_what_was_never_the_name_of_an_event_is_none(text: str) -> None:
+    assert Bound(digest, "s", None).opened(EVENT, text, ["", "t"]) is None
+
+
+def _asked(caller: str | None) -> Exchange:
+    exchange = Exchange(MCP, PLAN)
+    exchange.send(RequestReceived(call(), caller, envelope=Envelope((Said("header", SESSION, "s-1"),))))
+    return exchange
+
+
+def _ids(exchange: Exchange) -> list[str]:
+    return [line[4:] for line in exchange.out.joined.decode().splitlines() if line.startswith("id: ")]
