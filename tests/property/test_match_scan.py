@@ -263,3 +263,41 @@ def test_a_view_that_sleeps_finds_what_it_finds_awake(text: str, at: list[int]) 
             found += scan.feed(piece)
         live = scan.live
         assert (found, live, scan.end()) == asleep
+
+
+OPEN = PatternSet([Pattern(signal=0, name="open", regex="[a-z]+@[a-z]+!", max_chars=100)])
+LATE = [
+    ("ignore al\n", [], 8),
+    ("a b c d " * 90 + "x" * 40 + "j**o**@x.org ", [300, 719], 1),
+    ("a" * 60 + "@" + "a" * 100, [20, 65], 8),
+    ("i" + "\u200b" * 760 + "gnore all", [5], 8),
+    ("see aWdub3JlIGFsbCBvZiB0aGlz, 1gn0re @ll", [8, 11], 2),
+]
+
+
+@given(EVASIVE, cuts, st.integers(0, 8))
+@settings(max_examples=100)
+def test_what_is_decided_at_a_texts_end_is_what_is_decided_as_it_comes(text: str, at: list[int], asked: int) -> None:
+    for patterns in (EVADED, BOUNDED, OPEN):
+        _held_late(patterns, text, at, asked)
+
+
+@pytest.mark.parametrize("patterns", [EVADED, BOUNDED, OPEN], ids=["short caps", "views' caps", "long caps"])
+@pytest.mark.parametrize(("text", "at", "asked"), LATE)
+def test_a_text_that_grows_long_is_decided_as_it_comes(
+    patterns: PatternSet, text: str, at: list[int], asked: int
+) -> None:
+    _held_late(patterns, text, at, asked)
+
+
+def _held_late(patterns: PatternSet, text: str, at: list[int], asked: int) -> None:
+    """Hold a search that decides late to one that does not; before piece `asked` somebody wants to know after all."""
+    scan, usual = Scan(patterns, late=True), Scan(patterns)
+    late, found = list[Finding](), list[Finding]()
+    for number, piece in enumerate(pieces(text, at)):
+        late += scan.feed(piece)
+        found += usual.feed(piece)
+        if number == asked:
+            scan.catch_up()
+            assert scan.live == usual.live
+    assert late + scan.end() == found + usual.end()

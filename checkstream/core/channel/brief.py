@@ -47,6 +47,8 @@ class Manner(msgspec.Struct, frozen=True, kw_only=True):
     before: tuple[tuple[Finding, ...], ...] | None = None
     """What patterns, phrases and entities find in it, for the judge and for those that follow it: then nothing is
     searched for. Those that are left out find nothing. None: it isn't known."""
+    late: bool = False
+    """Nothing of it is to be released before its end, as where classifiers see the whole text."""
     scope: Scope | None = None
     """What it needs of the policies; None: what all texts of its channel do."""
     structured: bool = False

@@ -65,6 +65,7 @@ class Holdback:
         grid: bool = True,
         joints: Joints | None = None,
         grain: Scope = "span",
+        late: bool = False,
     ) -> None:
         """Start an empty channel.
 
@@ -76,6 +77,7 @@ class Holdback:
             grid: Check at token positions as the text comes; False: once, over the whole text, at its end.
             joints: Where the text may be parted, None: anywhere.
             grain: The largest scope of an edit: text is decided and released in whole words or sentences.
+            late: Nothing is to be released before the text's end.
         """
         self.received = 0
         self.sent = 0
@@ -89,7 +91,7 @@ class Holdback:
         self.wanted = EVERYTHING
         """Text from here on is still to be read by somebody else and must be kept."""
         self.checks = Checks(settings, wanted=checks, grid=grid)
-        self.matches = Matches(patterns) if before is None else Again(before)
+        self.matches = Matches(patterns, late=late) if before is None else Again(before)
         self.grain = Grain(grain, joints)
         self._text = ""
         """The end of what has come ..."""

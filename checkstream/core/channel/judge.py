@@ -128,6 +128,7 @@ class Judge:
             grid=manner.grid,
             joints=self._json,
             grain=scope.grain if leads else "span",
+            late=manner.late or not manner.grid,
         )
         self._work = 0
         self.page = Page(self.holdback, brief, scope, json=self._json, fences=self._fences)

@@ -44,15 +44,15 @@ class Matches:
         "_scan", "_seams", "_sent", "_spaced", "_two", "found", "free", "heard",
     )  # fmt: skip
 
-    def __init__(self, patterns: PatternSet) -> None:
-        """Start before the first character."""
+    def __init__(self, patterns: PatternSet, *, late: bool = False) -> None:
+        """Start before the first character; `late`: nobody asks before the text's end what may leave of it."""
         self.found: deque[Finding] = deque()
         self.heard: list[Finding] | None = None
         """All that was found, where somebody wants to know, in a text without parts."""
         self.free = 0
         """Text before this is not held for what may follow: it was let go."""
         self._patterns = patterns
-        self._scan = Scan(patterns)
+        self._scan = Scan(patterns, late=late)
         self._alone: Scan | None = None
         """Reads the latest part of a text that has parts, as if it stood alone; `_scan` reads over their bounds."""
         self._alone_at = 0
@@ -201,6 +201,7 @@ class Matches:
             spaced: Readers may put a space between the two.
         """
         self._two = True
+        self._scan.catch_up()
         if spaced:
             yield from self._space(received, kept, oldest)
         if self._alone is not None and received == self._alone_at:
@@ -255,6 +256,7 @@ class Matches:
             kept: Returns the text from a place on.
             oldest: The first place that is kept.
         """
+        self._scan.catch_up()
         live = self._scan.live
         if live < received:
             start = max(live - LEFT_CONTEXT_CHARS, oldest, received - _LOOKED_BACK_CHARS)

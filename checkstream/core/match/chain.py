@@ -10,7 +10,6 @@ INVARIANT: what a chain reports does not depend on whether it slept.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import Final
 
 import msgspec
 
@@ -27,10 +26,6 @@ _VIEW_TYPES: dict[str, Callable[[str], View]] = {
     "spaced": Spaced,
     "leet": Leet,
 }
-_MOST_UNREAD: Final = 768
-_LEAST_UNREAD: Final = 64
-"""Of the original, for which a view may wait for what follows: nothing but what shows nothing takes so much. It is less
-than the caps of patterns, which else fall due at each character that comes while a view may still read up to them."""
 _TAIL_CHARS = 16
 """More than all views but `spaced` leave undecided in text that wakes no chain, as a rule."""
 
@@ -83,8 +78,7 @@ class Chain:
         self._levels: list[Level] = []
         self.stops: list[int] = [0] * len(kept)
         """Original offset to which each view has read; none further than one that it reads."""
-        cap = patterns.min_view_cap or _MOST_UNREAD
-        self._unread = max(min(_MOST_UNREAD, cap - cap // 4), _LEAST_UNREAD)
+        self._unread = patterns.most_unread
 
     @property
     def names(self) -> tuple[str, ...]:

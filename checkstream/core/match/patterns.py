@@ -64,6 +64,12 @@ _VIEW_STRETCH: Final = 12
 _LEAST_VIEW_CAP: Final = 1024
 """A view's cap of a bounded pattern is at least this, so that long text isn't cut into small pieces for it."""
 
+_MOST_UNREAD: Final = 768
+_LEAST_UNREAD: Final = 64
+"""Of the original, for which a view may wait for what follows: nothing but what shows nothing takes so much. It is less
+than the caps of patterns, which else fall due at each character that comes while a view may still read up to them."""
+_NO_CAP: Final = 1 << 62
+
 _QUOTED: Final = str.maketrans({char: f"\\{char}" for char in "\\.+*?()|[]{}^$"} | {" ": f"\\s{{1,{GAP_CHARS}}}"})
 
 Refine = Callable[[str, int, int], Sequence[tuple[int, int]]]
@@ -181,6 +187,11 @@ class PatternSet:
         members = self.tables["raw"].members
         self.min_cap = min((member.cap for member in members if member.cap is not None), default=None)
         self.min_view_cap = min([each.view_cap for each in members] + [each.view_cap for each in phrases], default=None)
+        cap = self.min_view_cap or _MOST_UNREAD
+        self.most_unread = max(min(_MOST_UNREAD, cap - cap // 4), _LEAST_UNREAD)
+        """Characters for which a view may wait for what follows."""
+        self.least_long = min(self.min_cap or _NO_CAP, cap, self.most_unread)
+        """Characters of the shortest text in which a cap may fall due, or a view wait for too long."""
 
         kept = [pattern for pattern in self.patterns if "encoded" in pattern.views]
         self.inner: PatternSet = self if len(kept) == len(self.patterns) else PatternSet(kept)

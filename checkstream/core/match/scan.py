@@ -56,6 +56,7 @@ class Scan:
         "_found",
         "_hex_at",
         "_last_end",
+        "_late",
         "_least_caps",
         "_patterns",
         "_raw",
@@ -69,7 +70,13 @@ class Scan:
     )  # fmt: skip
 
     def __init__(
-        self, patterns: PatternSet, work: Work | None = None, depth: int = 0, *, by_words: bool = True
+        self,
+        patterns: PatternSet,
+        work: Work | None = None,
+        depth: int = 0,
+        *,
+        by_words: bool = True,
+        late: bool = False,
     ) -> None:
         """Start at the beginning of a channel.
 
@@ -78,6 +85,8 @@ class Scan:
             work: Takes what the text costs.
             depth: How many times the text stands encoded in another.
             by_words: Look words up that are known; what is found is the same.
+            late: Nobody asks what of the text could still become a match: as long as it is too short for anything to be
+                decided before it has ended, all is decided then. What is found is the same.
         """
         self.live = 0
         """Oldest start that could still become a match; all before it is decided."""
@@ -108,6 +117,8 @@ class Scan:
         self._trigger = _trigger_of(self._chain.names, embeds=self._embeds)
         self._found: dict[tuple[int, int, int], tuple[int, bool]] = {}
         self._by_words = by_words
+        self._late = late
+        """Nothing has been decided, and nothing need be."""
         self._reader = WordReader(patterns, self._checks, self._chain.names, self._trigger)
 
     @property
@@ -125,6 +136,11 @@ class Scan:
             self._received += len(text)
             self.live = self._received
             return []
+        if self._late:
+            if self._received + len(text) < self._patterns.least_long:
+                self._put_off(text)
+                return []
+            self.catch_up()
         self._search(text)
         if self._found:
             return self._emit()
@@ -139,6 +155,35 @@ class Scan:
     def words_in(self, text: str) -> int:
         """Return how many characters of a text, which `feed_words` did not take, it may take."""
         return self._reader.reach(text)
+
+    def catch_up(self) -> None:
+        """Decide what can be decided of a text of which that was put off."""
+        if self._late:
+            self._late = False
+            if self._asleep and self._received:
+                self._decide_raw()
+            elif self._received:
+                self._due = min(self._due, self._view_due)
+                self._settle()
+
+    def _put_off(self, text: str) -> None:
+        """Read more text in which no cap can fall due, and decide nothing."""
+        if not text.isascii():
+            text = _without_surrogates(text)
+        raw, start = self._raw, self._received
+        grown = raw.text + text
+        if not self._asleep or (self._trigger is not None and self._trigger.search(grown) is not None):
+            self._doze()
+            self._wake(grown)
+        raw.text = grown
+        self._received = raw.read_to = start + len(text)
+        self.work.done += 4 + len(text) // 64
+        if self._asleep:
+            return
+        self.work.done += len(text)  # views are read character by character
+        if self._chain.awake:
+            self._chain.read(text, start, raw, ended=False)
+        self._read_embedded(ended=False)
 
     def _search(self, text: str) -> None:
         """Read more text, whatever it is."""
@@ -200,16 +245,16 @@ class Scan:
             return []
         if self._reader.word is not None:
             self._leave_words()
-        out: list[Found] = []
         raw = self._raw
-        self._doze()
-        if self._chain.names:
-            if not self._chain.awake:
-                self._chain.wake(raw)
-            self._chain.read("", self._received, raw, ended=True)
+        if not self._late or self._chain.awake:  # else nobody has seen anything in all of the text
+            self._doze()
+            if self._chain.names:
+                if not self._chain.awake:
+                    self._chain.wake(raw)
+                self._chain.read("", self._received, raw, ended=True)
         self._read_embedded(ended=True)
         for lane, name in self._views():
-            out = []
+            out: list[Found] = []
             lane.read_to = self._received
             lane.decide(self._received, out)
             self._note(name, out)
@@ -220,6 +265,7 @@ class Scan:
         """Take what is live for what it may become, and decide all else: the text is over."""
         if self._reader.word is not None:
             self._leave_words()
+        self.catch_up()
         self._doze()
         if self._patterns.patterns:
             self._force()

@@ -35,9 +35,9 @@ _SAID_IN = frozenset({"messages", "prompt", "input", "system", "instructions", "
 class Search:
     """Reads one text for values."""
 
-    def __init__(self, patterns: PatternSet) -> None:
-        """Begin with no text."""
-        self._scan = Scan(patterns)
+    def __init__(self, patterns: PatternSet, *, late: bool = False) -> None:
+        """Begin with no text; `late`: nobody asks what is `live`."""
+        self._scan = Scan(patterns, late=late)
 
     @property
     def ahead(self) -> int:
@@ -116,7 +116,7 @@ def _values(
         if before == ():
             continue
         patterns, entities = wanted
-        search = Search(patterns)
+        search = Search(patterns, late=True)
         known = found.setdefault(delta.channel.kind, set())
         held = len(known)
         findings = list(before[0]) if before else (yield from _searched(search, delta.text, meter))

@@ -111,7 +111,8 @@ class Answer:
 
     def judge(self, channel: Channel, choice: Choice, said: str = "") -> Judge:
         """Return a judge for a channel of a choice, of which `said` has been sent already."""
-        judge = self._checking.judge(channel, Stage.MIDSTREAM, Manner(structured=self._prompt.structured), said=said)
+        manner = Manner(late=choice.alone and not said, structured=self._prompt.structured)
+        judge = self._checking.judge(channel, Stage.MIDSTREAM, manner, said=said)
         judge.share_insertions(choice.inserted)
         return judge
 

@@ -50,6 +50,8 @@ class Choice(msgspec.Struct):
     """The upstream has given its finish reason."""
     at_once: bool = False
     """All of it has come in one unit, its end included."""
+    alone: bool = False
+    """All of it is one text, which has come in one unit with its end."""
     closed: bool = False
     """Its last unit has been released."""
     begun: bool = False

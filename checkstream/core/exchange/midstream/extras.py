@@ -67,7 +67,7 @@ class _Look:
     """Reads a text until something is found in it."""
 
     def __init__(self, patterns: PatternSet) -> None:
-        self._scan = Scan(patterns)
+        self._scan = Scan(patterns, late=True)
         self._found = False
 
     @property

@@ -152,6 +152,7 @@ class Intake:
             choice = self._choices[number]
             if choice.running:
                 choice.at_once = all(judge.holdback.received == judge.prelude for judge in choice.judges)
+                choice.alone = choice.at_once and not choice.judges and len(unit.deltas) == 1
 
     def _is_calling(self, number: int) -> bool:
         """Tell whether a choice has begun to call a tool, and goes on."""

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
+from checkstream.core.match.lane import Lane
 from tests.guarded import CHAT, DONE, MAIL, STOP, ends, finishes, plan, request, says, stream, text_of, whole
 from tests.playbook import play
 
@@ -59,3 +61,19 @@ def test_an_error_status_is_no_way_around_the_guard() -> None:
     assert opened.reply.body == page
     assert opened.record is not None
     assert "midstream:body" in opened.record.unscanned
+
+
+def test_nobody_asks_what_of_a_short_whole_text_could_still_become_a_match(monkeypatch: Any) -> None:
+    asked = list[str]()
+    first_live = Lane._first_live
+
+    def noted(lane: Lane, end: int, table: Any) -> int:
+        asked.append(lane.text)
+        return first_live(lane, end, table)
+
+    monkeypatch.setattr(Lane, "_first_live", noted)
+    long = "All of it is calm, and much of it is said. " * 5
+    for text, expected in ((long, long), (f"{long}Write to a@b.io.", f"{long}Write to [EMAIL].")):
+        assert (r := play(CHAT, plan(MAIL), request(stream=False), [whole(text)], streaming=False).reply)
+        assert json.loads(r.body)["choices"][0]["message"]["content"] == expected
+    assert not asked
