@@ -13,7 +13,7 @@ import msgspec
 
 from checkstream.core.channel.judge import Judge
 from checkstream.core.exchange.checking import is_token
-from checkstream.core.exchange.meter import Meter
+from checkstream.core.exchange.meter import FEW_CHARS, Meter
 from checkstream.core.match.patterns import PatternSet
 from checkstream.core.match.scan import Scan
 from checkstream.core.policy.program import Program
@@ -66,8 +66,8 @@ class _Place(msgspec.Struct):
 class _Look:
     """Reads a text until something is found in it."""
 
-    def __init__(self, patterns: PatternSet) -> None:
-        self._scan = Scan(patterns, late=True)
+    def __init__(self, patterns: PatternSet, *, late: bool) -> None:
+        self._scan = Scan(patterns, late=late)
         self._found = False
 
     @property
@@ -449,7 +449,7 @@ class Extras:
             restored = scope.restored if len(self._register) else None
             for patterns in (restored or scope.hold, scope.watch):
                 if len(patterns):
-                    look = _Look(patterns)
+                    look = _Look(patterns, late=len(text) <= FEW_CHARS)  # all that is put off is one step
                     if (yield from self._meter.feeding(look, text)) or look.end():
                         return True
         return False
