@@ -159,7 +159,7 @@ async def open_parts(
         assessor=assessor,
         confirmations=None if member is None else Confirmations(together=_together(member)),
     )
-    listener = Listener(proxy.respond, times, _hosts(server, current))
+    listener = Listener(proxy.respond, times, _hosts(server, current), refused=counts.unheard)
     admin = Admin(inside, token)
     hosts = Hosts(server.hosts) if server.admin_token is None else None
     admin_listener = Listener(admin.respond, times, hosts, sockets=_ADMIN_SOCKETS)

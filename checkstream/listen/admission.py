@@ -394,4 +394,5 @@ def full(place: Place, kind: Kind) -> Overloaded:
     }[kind]
     if room.taken >= room.whole or not has:
         return Overloaded(f"{room.taken} {what[0]}, which is the limit; try again in a moment")
-    return Overloaded(f"you have {has} {what[1]}, which is your share of {room.whole}; try again in a moment")
+    bound = f"which is your share of {room.whole}" if place.most is None else f"and your quota is {place.most}"
+    return Overloaded(f"you have {has} {what[1]}, {bound}; try again in a moment")

@@ -15,10 +15,15 @@ _MIN_BODY_BYTES_PER_S = 16_384
 """A body slower than this on the whole is given up."""
 
 
-async def read_body(request: BaseRequest, limit: int, times: Times, visit: Visit) -> bytes:
+def too_large(limit: int, setting: str = "") -> str:
+    """Return what is said of a body with more than `limit` bytes, with the operator's setting where there is one."""
+    return f"the request body has more than {limit} bytes{f', the limit (`{setting}`)' if setting else ''}; send less"
+
+
+async def read_body(request: BaseRequest, limit: int, times: Times, visit: Visit, setting: str = "") -> bytes:
     """Return a request's whole body.
 
-    Room for it is taken before it is read; meanwhile it waits with its sender.
+    Room for it is taken before it is read; meanwhile it waits with its sender. A refusal names the `setting`.
 
     Raises:
         BodyTooLarge: it has more than `limit` bytes (a compressed one: after decompression).
@@ -27,9 +32,8 @@ async def read_body(request: BaseRequest, limit: int, times: Times, visit: Visit
         ConnectionError: the caller has left.
         RequestPayloadError: it is not what its headers say, or the caller has left.
     """
-    too_large = f"the request body has more than {limit} bytes; send less"
     if (request.content_length or 0) > limit:
-        raise BodyTooLarge(too_large)
+        raise BodyTooLarge(too_large(limit, setting))
     if request.headers.get(hdrs.EXPECT, "").lower() == "100-continue" and request.transport is not None:
         request.transport.write(b"HTTP/1.1 100 Continue\r\n\r\n")
     await visit.upload(request.content_length or 0)
@@ -45,7 +49,7 @@ async def read_body(request: BaseRequest, limit: int, times: Times, visit: Visit
                 return bytes(body)
             body += data
             if len(body) > limit:
-                raise BodyTooLarge(too_large)
+                raise BodyTooLarge(too_large(limit, setting))
             if len(body) > visit.uploaded:
                 begun = loop.time()
                 await visit.upload(len(body) - visit.uploaded)

@@ -30,6 +30,8 @@ from checkstream.listen.hosts import Hosts
 from checkstream.listen.room import Room
 
 Respond = Callable[[BaseRequest], Awaitable[StreamResponse]]
+Refused = Callable[[int, str], None]
+"""Hears the status and the kind of a refusal that no responder has given."""
 _IDLE_S = 75.0
 """A connection that asks nothing is closed after this time; longer than the usual client's pool keeps it."""
 _FEWEST_SOCKETS, _MOST_FILES, _OTHER_FILES = 64, 131_072, 128
@@ -50,10 +52,13 @@ class Connection(RequestHandler):
     """One caller's connection."""
 
     __slots__ = (
-        "_address", "_busy", "_gone", "_header_timer", "_left", "_sockets", "_times", "_writable", "_write_timer",
+        "_address", "_busy", "_gone", "_header_timer", "_left", "_refused", "_sockets", "_times", "_writable",
+        "_write_timer",
     )  # fmt: skip
 
-    def __init__(self, server: Server, *, loop: asyncio.AbstractEventLoop, times: Times, sockets: Room) -> None:
+    def __init__(
+        self, server: Server, *, loop: asyncio.AbstractEventLoop, times: Times, sockets: Room, refused: Refused
+    ) -> None:
         """Wait for the first request.
 
         Args:
@@ -61,6 +66,7 @@ class Connection(RequestHandler):
             loop: Where.
             times: Deadlines.
             sockets: Room for connections on which nothing is asked, shared by addresses.
+            refused: Hears of requests that can't be read.
         """
         super().__init__(
             server,
@@ -73,6 +79,7 @@ class Connection(RequestHandler):
         )
         self._times = times
         self._sockets = sockets
+        self._refused = refused
         self._address: str | None = None  # as long as a place is taken for it
         self._busy = False
         self._left = False
@@ -133,6 +140,7 @@ class Connection(RequestHandler):
             words = "the request body has an encoding that can't be read; send it plain, or with gzip or deflate"
         elif status < 500:
             kind, words = "invalid_request_error", "this is not HTTP/1.1 that can be read; check the request's head"
+        self._refused(status, kind)
         return _refusal(status, kind, words)
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -244,6 +252,10 @@ def _refusal(status: int, kind: str, words: str) -> Response:
     return response
 
 
+def _unheard(_status: int, _kind: str) -> None:
+    """Tell nobody."""
+
+
 def connection_of(request: BaseRequest) -> Connection:
     """Return the connection that a request of a `Listener` came on."""
     return cast("Connection", request.protocol)
@@ -261,8 +273,9 @@ class _LastRequest(BaseRequest):
 class _HttpServer(Server):
     """aiohttp's server with our connections."""
 
-    def __init__(self, respond: Respond, times: Times, sockets: Room) -> None:
+    def __init__(self, respond: Respond, times: Times, sockets: Room, refused: Refused) -> None:
         super().__init__(respond, request_factory=self._request)
+        self._refused = refused
         self._times = times
         self._sockets = sockets
         self.retiring = False
@@ -279,14 +292,20 @@ class _HttpServer(Server):
         return made(message, payload, protocol, writer, task, self._loop)
 
     def __call__(self) -> RequestHandler:
-        return Connection(self, loop=self._loop, times=self._times, sockets=self._sockets)
+        return Connection(self, loop=self._loop, times=self._times, sockets=self._sockets, refused=self._refused)
 
 
 class Listener:
     """One HTTP face on one address."""
 
     def __init__(
-        self, respond: Respond, times: Times, hosts: Hosts | None = None, *, sockets: int | None = None
+        self,
+        respond: Respond,
+        times: Times,
+        hosts: Hosts | None = None,
+        *,
+        sockets: int | None = None,
+        refused: Refused = _unheard,
     ) -> None:
         """Answer requests with `respond`, once opened.
 
@@ -296,10 +315,12 @@ class Listener:
             hosts: Whose requests are taken where only this machine can ask; None: everybody's, since each has a key.
             sockets: Connections that may be open and ask nothing, of which each address has a share; None: what the
                 system lets the process have.
+            refused: Hears of what `respond` never hears of.
         """
         self._respond = respond
         self._times = times
         self._hosts = hosts
+        self._refused = refused
         self._waiting = Room(_most_sockets() if sockets is None else sockets)
         self._http: _HttpServer | None = None
         self._servers: dict[int, list[asyncio.Server]] = {}
@@ -317,7 +338,7 @@ class Listener:
         Raises:
             OSError: the address can't be bound.
         """
-        self._http = _HttpServer(self._answer, self._times, self._waiting)
+        self._http = _HttpServer(self._answer, self._times, self._waiting, self._refused)
         if sockets:
             await self.listen_on(0, sockets)
             port = sockets[0].getsockname()[1]
@@ -358,10 +379,10 @@ class Listener:
             if self._hosts is not None and self.address.loopback:
                 self._hosts.require(request)
             return await self._respond(request)
-        except HostForeign as error:
-            return _refusal(421, "host_not_allowed", str(error))
-        except OriginForeign as error:
-            return _refusal(403, "origin_not_allowed", str(error))
+        except (HostForeign, OriginForeign) as error:
+            status, kind = (421, "host_not_allowed") if isinstance(error, HostForeign) else (403, "origin_not_allowed")
+            self._refused(status, kind)
+            return _refusal(status, kind, str(error))
         finally:
             connection.finish()
 

@@ -220,14 +220,24 @@ class Counted:
         Args:
             stream: Its id.
             error: Why.
-            route: Whose it was to be; None: no route was found, or none was looked for.
+            route: Whose it was to be; None: there was none, or several could have been.
         """
-        self._metrics.requests.of(route or NO_ROUTE, str(row(error).status)).inc()
+        self.answered(route, row(error).status)
         self._log.info("request.refused", stream=stream, route=route, kind=row(error).kind, status=row(error).status)
 
-    def crashed(self, stream: str, error: BaseException) -> None:
-        """Log a bug outside an exchange."""
+    def crashed(self, stream: str, error: BaseException, route: str | None = None) -> None:
+        """Count and log a request that was answered with a failure, since there is a bug."""
+        self.answered(route, row(error).status)
         self._log.error("failed", stream=stream, exc_info=error)
+
+    def answered(self, route: str | None, status: int) -> None:
+        """Count an answer that no exchange has given, such as that to a browser's preflight."""
+        self._metrics.requests.of(route or NO_ROUTE, str(status)).inc()
+
+    def unheard(self, status: int, kind: str) -> None:
+        """Count and log a request that was refused before a route was looked for: unreadable, or foreign."""
+        self.answered(None, status)
+        self._log.info("request.refused", stream=None, route=None, kind=kind, status=status)
 
     def checked(self, detector: str, seconds: float, failure: ScoringReason | None) -> None:
         """Note a check by a classifier."""

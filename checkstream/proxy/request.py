@@ -35,6 +35,7 @@ from checkstream.listen import (
     Visit,
     connection_of,
     read_body,
+    too_large,
     who_of,
 )
 from checkstream.proxy.accept import Route, candidates, choosing, on_path
@@ -69,6 +70,8 @@ _MOST_FILES = 64
 """Of one body that are looked for, when it is reckoned how long it takes to read."""
 _DEFAULT_SHAPE = SURFACES["openai.chat"]
 """Whose error object a caller gets on a path that no surface has."""
+_ROUTE = "checkstream.route"
+"""Where a request has the name of the route that has taken it."""
 
 
 class Intake(msgspec.Struct, frozen=True):
@@ -169,21 +172,29 @@ class Proxy:
         shape = self._shape(path)
         asks_first = preflight(self._routes(), request)
         if asks_first is not None:
+            self._counts.answered(self._named(request), asks_first.status)
             return asks_first
         headers = {STREAM: stream, **shown_to(origins_of(self._routes(), path), request)}
         try:
             return await self._take(request, stream)
         except CheckstreamError as error:
             response = error_response(error, shape, headers)
-            self._counts.refused(stream, error)
+            self._counts.refused(stream, error, self._named(request))
             if not request.content.is_eof():
                 response.force_close()  # what remains of the body is not read
             return response
         except ConnectionError:
             return Response(status=499)  # the caller left while its body was read: nobody hears this
         except Exception as error:  # noqa: BLE001 - a bug in one request is that request's alone
-            self._counts.crashed(stream, error)
+            self._counts.crashed(stream, error, self._named(request))
             return error_response(error, shape, headers)
+
+    def _named(self, request: BaseRequest) -> str | None:
+        """Return the name of the route that has taken a request, or that alone could; None: nobody can tell."""
+        taken: str | None = request.get(_ROUTE)
+        method = request.headers.get(hdrs.ACCESS_CONTROL_REQUEST_METHOD, _method(request))
+        there = {route.name for route in on_path(self._routes(), request.rel_url.raw_path) if method in route.methods}
+        return taken or (there.pop() if len(there) == 1 else None)
 
     def _shape(self, path: str) -> Spoken:
         """Return the surface whose error objects are understood at a path."""
@@ -205,10 +216,11 @@ class Proxy:
             who = who_of(request, identity)
             with self._intake.admission.visit(who) as visit:
                 visit.begin([(route.name, route.quota) for route in found])
-                body = await self._read(request, max(map(self._most_bytes, found)), visit)
+                body = await self._read(request, found, visit)
                 route = await self._choose(found, request.rel_url.raw_path, body, who.party("caller"))
+                request[_ROUTE] = route.name
                 if len(body) > self._most_bytes(route):
-                    raise BodyTooLarge(f"the request body has more than {route.body_bytes} bytes; send less")
+                    raise BodyTooLarge(too_large(self._most_bytes(route), "routes[].body_bytes"))
                 self._intake.admission.look_whether_shed(route.name)
                 visit.enter(route.name, route.quota)
                 sent = Sent(identity, body, media, who.party("caller"))
@@ -232,9 +244,12 @@ class Proxy:
         """Return how long a body a route takes."""
         return self._intake.body_bytes if route.body_bytes is None else min(route.body_bytes, self._intake.body_bytes)
 
-    async def _read(self, request: BaseRequest, most: int, visit: Visit) -> bytes:
+    async def _read(self, request: BaseRequest, found: Sequence[Route], visit: Visit) -> bytes:
+        """Return a body that some of the routes could take."""
+        most = max(map(self._most_bytes, found))
+        setting = "server.limits.body_bytes" if most == self._intake.body_bytes else "routes[].body_bytes"
         try:
-            return await read_body(request, most, self._intake.times, visit)
+            return await read_body(request, most, self._intake.times, visit, setting)
         except RequestPayloadError as error:
             if connection_of(request).left:
                 raise ConnectionResetError from error

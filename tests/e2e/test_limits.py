@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import random
+import re
 import socket
 import time
+from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
@@ -70,6 +72,7 @@ def test_g22_a_body_over_its_cap_is_refused_unread(llm: Llm, start: Callable[...
     large = {"model": model, "messages": [{"role": "user", "content": "x" * 5000}]}
     status, _, body = http("POST", f"{proxy.url}{CHAT}", large)
     assert (status, error(body)["type"]) == (413, "request_too_large")
+    assert "4096 bytes, the limit (`server.limits.body_bytes`)" in error(body)["message"]
     head = f"POST {CHAT} HTTP/1.1\r\nhost: localhost\r\ntransfer-encoding: chunked\r\n\r\n".encode()
     chunk = b"1000\r\n" + b"x" * 4096 + b"\r\n"
     assert b" 413 " in raw(proxy.url, head + chunk * 3).split(b"\r\n", 1)[0]
@@ -173,6 +176,40 @@ def test_without_callers_a_foreign_name_or_page_is_refused_on_both_listeners(
     assert http("POST", f"{proxy.admin_url}/admin/reload", {}, headers={"host": "attacker.example"})[0] == 421
     assert http("POST", f"{proxy.admin_url}/admin/reload", {}, headers={"origin": "https://attacker.example"})[0] == 403
     assert http("GET", f"{proxy.admin_url}/livez", headers={"host": "gpu.internal"})[0] == 200
+
+
+def test_every_answer_is_counted_with_the_route_that_it_is_of(llm: Llm, start: Callable[..., Proxy]) -> None:
+    page, foreign = "https://chat.example", "https://attacker.example"
+    proxy = start(cors={"origins": [page]}, body_bytes=2048)
+    chat, asks = f"{proxy.url}{CHAT}", {"access-control-request-method": "POST"}
+    body = {**BODY, "model": llm.put("counted", {"choices": [{"content": "fine"}]})}
+    asked: list[tuple[str, int, str, str, dict[str, str], Any]] = [
+        ("chat", 200, "POST", chat, {}, body),
+        ("chat", 400, "POST", chat, {}, b"{"),
+        ("chat", 400, "POST", chat, {"x-checkstream-conversation": "x" * 600}, body),
+        ("chat", 413, "POST", chat, {}, {**body, "more": "x" * 3000}),
+        ("chat", 415, "POST", chat, {"content-type": "application/json; charset=utf-7"}, body),
+        ("chat", 204, "OPTIONS", chat, {**asks, "origin": page}, None),
+        ("-", 405, "GET", chat, {}, None),
+        ("-", 404, "POST", f"{proxy.url}/v1/nothing", {}, body),
+        ("-", 421, "POST", chat, {"host": "attacker.example"}, body),
+        ("-", 403, "POST", chat, {"origin": foreign}, body),
+        ("-", 403, "OPTIONS", chat, {**asks, "origin": foreign}, None),
+    ]
+    for _, status, method, url, headers, sent in asked:
+        assert http(method, url, sent, headers=headers)[0] == status
+    assert b" 400 " in raw(proxy.url, b"HELLO\r\n\r\n").split(b"\r\n", 1)[0]
+    named = re.compile(r'checkstream_requests_total\{route="([^"]+)",status="(\d+)"\} ([\d.]+)')
+    counted = {(route, int(status)): float(count) for route, status, count in named.findall(told(proxy))}
+    expected = Counter([(route, status) for route, status, *_ in asked] + [("-", 400)])
+    assert counted == expected
+    kinds = {"host_not_allowed", "origin_not_allowed", "request_too_large", "not_found", "method_not_allowed"}
+    until(lambda: kinds <= set(re.findall(r'"kind":"(\w+)"', proxy.text)), what="a line for each refusal")
+
+
+def told(proxy: Proxy) -> str:
+    """Return what a scrape of the proxy's metrics has."""
+    return http("GET", f"{proxy.admin_url}/metrics")[2].decode()
 
 
 def test_a_prompt_over_a_limit_is_refused_with_the_name_of_the_setting(llm: Llm, start: Callable[..., Proxy]) -> None:

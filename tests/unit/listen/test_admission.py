@@ -58,7 +58,7 @@ async def test_a_route_allows_less_and_by_address() -> None:
     admission = Admission(streams=8, held_bytes=1000, quota=Quota())
     quota = Quota(streams=1, per="address")
     with running(admission, A, quota):
-        with pytest.raises(Overloaded, match="you have 1 streams"):
+        with pytest.raises(Overloaded, match="you have 1 streams, and your quota is 1"):
             running(admission, B, quota)
         running(admission, B).leave()
     running(admission, B, quota).leave()

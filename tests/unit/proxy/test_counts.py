@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from checkstream.core.commands import Decided
 from checkstream.core.terms import Channel, Stage, Verdict
-from checkstream.errors import CallerUnknown, RouteUnknown
+from checkstream.errors import BodyTooLarge, CallerUnknown, RouteUnknown
 from checkstream.proxy.counts import Counted, News
 from checkstream.telemetry.logs import Log, _Sink
 from checkstream.telemetry.metrics import Metrics
@@ -52,11 +52,19 @@ def test_every_answer_is_counted_by_route_and_status(log: Lines) -> None:
     counts.ended(429)
     counted.refused("t", RouteUnknown("no"))
     counted.refused("t", CallerUnknown("no"))
+    counted.refused("t", BodyTooLarge("no"), "chat")
+    counted.crashed("t", ValueError(), "chat")
+    counted.answered("chat", 204)
+    counted.unheard(421, "host_not_allowed")
     text = metrics.render().decode()
     for line in (
         'checkstream_requests_total{route="chat",status="429"} 1.0',
         'checkstream_requests_total{route="-",status="404"} 1.0',
         'checkstream_requests_total{route="-",status="401"} 1.0',
+        'checkstream_requests_total{route="chat",status="413"} 1.0',
+        'checkstream_requests_total{route="chat",status="500"} 1.0',
+        'checkstream_requests_total{route="chat",status="204"} 1.0',
+        'checkstream_requests_total{route="-",status="421"} 1.0',
         'checkstream_upstream_responses_total{route="chat",status="429"} 1.0',
         'checkstream_exchanges_total{outcome="complete",route="chat"} 1.0',
     ):
