@@ -64,6 +64,12 @@ class HoldSettings(msgspec.Struct, frozen=True, kw_only=True):
         return max(calm + round((most - calm) * min(max((risk - 0.3) / 0.4, 0.0), 1.0)), 0)
 
 
+class Ending(msgspec.Struct, eq=False):
+    """Where a text ends, as all that is asked about it sees it."""
+
+    at: int = EVERYTHING
+
+
 class Check(msgspec.Struct):
     """A window of text that classifiers are asked about, and their answer."""
 
@@ -72,6 +78,8 @@ class Check(msgspec.Struct):
     window: Span
     starts: tuple[int, ...]
     """Starts of the last tokens before `position`, oldest first: where a hold of n tokens begins."""
+    ending: Ending
+    """Of the text that it is about."""
     final: bool = False
     """Nothing comes after it (end of the channel), or the upstream has stalled: clears all it covers."""
     fresh: int = 0
@@ -85,14 +93,24 @@ class Check(msgspec.Struct):
     """The text is of a kind that classifiers have nothing to say about: a token, a number, a word of a protocol."""
     degraded: bool = False
     """Nobody waits for its classifiers any more: they passed their budget, and cheaper detectors decide alone."""
-    over: bool = False
-    """What comes of it matters no more: it was handed out, or its text is dealt with otherwise."""
+    done: bool = False
+    """It was handed out, or its text is dealt with otherwise."""
     said: str | None = None
     """What classifiers are shown of the window, of a check that was asked for before its text came."""
     owed: int = 0
     """Questions about it, and about what stands encoded in it, that have not been answered."""
     heard: dict[str, float] | None = None
     """The highest scores that have come of these so far."""
+
+    @property
+    def behind(self) -> bool:
+        """The text ends before it does."""
+        return self.position > self.ending.at
+
+    @property
+    def over(self) -> bool:
+        """What comes of it matters no more."""
+        return self.done or self.behind
 
     @property
     def answered(self) -> bool:
@@ -119,6 +137,7 @@ class Reach(msgspec.Struct, frozen=True):
     """Text from here on may still wait behind `end` for the end of an entity."""
 
 
+_MANY = 64
 CHECK_WORK = 3
 """Of a check that is asked for (see `match.work`)."""
 _EARLY_CHECKS = frozenset({1, 2, 4})
@@ -134,6 +153,7 @@ class Checks:
     """The checks of one text, in its order."""
 
     __slots__ = (
+        "_ending",
         "_floor",
         "_grid",
         "_kept_tokens",
@@ -142,6 +162,7 @@ class Checks:
         "_starts",
         "_taken",
         "cleared",
+        "dropped",
         "due",
         "wanted",
     )
@@ -159,6 +180,9 @@ class Checks:
         """Classifiers have no say over text before this any more."""
         self.due: deque[Check] = deque()
         """Those that have been asked for and not handed out, oldest first."""
+        self.dropped: deque[Check] = deque()
+        """Those behind the end of the text: they may be many, and are forgotten in steps."""
+        self._ending = Ending()
         self._grid = TokenGrid() if grid and wanted else None
         self._settings = settings
         self._starts = array("q")
@@ -245,6 +269,7 @@ class Checks:
             position=position,
             window=window,
             starts=tuple(recent[-waiting - 1 :]),
+            ending=self._ending,
             final=final,
             fresh=min(max(window.start, covered), position),
             open=max(window.start, still_open),
@@ -262,7 +287,7 @@ class Checks:
     def take(self) -> Check:
         """Hand the oldest out."""
         check = self.due.popleft()
-        check.over = True
+        check.done = True
         self._taken = check.position
         return check
 
@@ -295,7 +320,7 @@ class Checks:
         self._floor = max(self._floor, position)
         self.cleared = max(self.cleared, position)
         while self.due and self.due[0].position <= position:
-            self.due.popleft().over = True
+            self.due.popleft().done = True
         renewed: list[Check] = []
         for place, check in enumerate(self.due):
             if check.window.start >= position:
@@ -314,20 +339,30 @@ class Checks:
                 owed=0,
                 heard=None,
             )
-            check.over = True
+            check.done = True
             renewed.append(self.due[place])
         return renewed
 
     def stop(self, position: int) -> None:
         """Drop the checks that end behind `position`: the text ends there."""
-        while self.due and self.due[-1].position > position:
-            self.due.pop().over = True
+        self._ending.at = min(self._ending.at, position)
+        if self.due and self.due[-1].behind:
+            behind, self.due = self.due, deque[Check]()
+            while not behind[0].behind:
+                self.due.append(behind.popleft())  # what is decided goes before: these are few
+            self.dropped, behind = behind, self.dropped
+            self.dropped.extendleft(behind)
 
     def covers(self, position: int) -> bool:
         """Tell whether a check has been asked for that clears all before `position`."""
         return bool(self.due) and self.due[-1].final and self.due[-1].position >= position
 
     # --- what is still needed
+
+    @property
+    def memory(self) -> list[deque[Check]]:
+        """What is taken apart in steps at the end, as far as it is much."""
+        return [each for each in (self.due, self.dropped) if len(each) > _MANY]
 
     def oldest(self, sent: int) -> int:
         """Return the start of the text that checks may still read, when all before `sent` has been released."""

@@ -6,7 +6,6 @@ notes what follows in the ledger.
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from itertools import chain
 
@@ -22,8 +21,8 @@ from checkstream.core.exchange.closing import Closing, required
 from checkstream.core.exchange.ledger import Ledger
 from checkstream.core.exchange.meter import Meter, Steps, done
 from checkstream.core.exchange.plan import BUDGET_CHARS, Plan
+from checkstream.core.exchange.queued import Question, Queue
 from checkstream.core.exchange.quiet import Quiet
-from checkstream.core.match.hidden import legible
 from checkstream.core.policy.program import Program
 from checkstream.core.pseudonyms.register import Register
 from checkstream.core.steps import dropping
@@ -56,37 +55,8 @@ def is_token(text: str) -> bool:
     return len(text) <= _MOST_TOKEN_CHARS and text.isascii() and len(text.split(None, 1)) <= 1
 
 
-class _Question(msgspec.Struct, frozen=True, eq=False):
-    """What classifiers are asked about: one text, or several short ones together."""
-
-    ticket: int
-    about: tuple[tuple[Judge, Check], ...]
-    besides: str | None = None
-    """A text that stands encoded in the one that it is about."""
-
-    @property
-    def judges(self) -> list[Judge]:
-        """Whose texts they are."""
-        return [judge for judge, _ in self.about]
-
-    @property
-    def chars(self) -> int:
-        """How long they are together."""
-        return sum(check.window.end - check.window.start for _, check in self.about)
-
-    @property
-    def texts(self) -> list[str]:
-        """What each of them says."""
-        return [_said(*pair) for pair in self.about] if self.besides is None else [legible(self.besides)]
-
-
-def _said(judge: Judge, check: Check) -> str:
-    """Return what classifiers are shown of a check's text, which may not have been fed yet."""
-    return legible(judge.holdback.text(check.window)) if check.said is None else check.said
-
-
 class _Asked(msgspec.Struct, frozen=True):
-    question: _Question
+    question: Question
     at: float
     until: float
     """When it has waited for too long."""
@@ -122,7 +92,7 @@ class Checking:
         self._gathered: list[tuple[Judge, Check]] = []
         """Short ones that the next question is about."""
         self._tickets: dict[int, _Asked] = {}
-        self._queue: deque[_Question] = deque()
+        self._queue = Queue()
         """What is to be asked and has not been yet."""
         self._next_ticket = 1
         self.meter = Meter(turn=plan.turn_work, budget=plan.work)
@@ -195,18 +165,18 @@ class Checking:
             if self.together and judge.joinable and check.window.end - check.window.start <= _JOINED_CHARS:
                 self._gather(judge, check)
             else:
-                self._queue.append(self._question((judge, check)))
+                self._queue.put(self._question((judge, check)))
         self._go_on()
 
     def ask_besides(self, judge: Judge, check: Check, text: str) -> None:
         """Ask about a text that stands encoded in a judge's text, too; the highest scores count."""
         check.owed += 1
-        self._queue.append(self._question((judge, check), besides=text))
+        self._queue.put(self._question((judge, check), besides=text))
         self._go_on()
 
-    def _question(self, *about: tuple[Judge, Check], besides: str | None = None) -> _Question:
+    def _question(self, *about: tuple[Judge, Check], besides: str | None = None) -> Question:
         self._next_ticket += 1
-        return _Question(self._next_ticket - 1, about, besides)
+        return Question(self._next_ticket - 1, about, besides)
 
     def _gather(self, judge: Judge, check: Check) -> None:
         """Put a short text to those before it; ask about them first if it is of another kind, or one too many."""
@@ -219,14 +189,14 @@ class Checking:
     def ask_gathered(self) -> None:
         """Ask about the short texts that have come."""
         if self._gathered:
-            self._queue.append(self._question(*self._gathered))
+            self._queue.put(self._question(*self._gathered))
             self._gathered = []
             self._go_on()
 
     def _go_on(self) -> None:
         """Ask what waits, as far as few enough are under way."""
         while self._queue and len(self._tickets) < MAX_UNDER_WAY:
-            question = self._queue.popleft()
+            question = self._queue.take()
             until = self.now + self._plan.hold_ms(question.chars) / 1000
             self._tickets[question.ticket] = _Asked(question, self.now, until)
             judge, check = question.about[0]
@@ -263,7 +233,7 @@ class Checking:
         about, judges = asked.question.about, asked.question.judges
         self._heard.update(judges[0].asked)
         if len(about) > 1 and isinstance(event, Scored) and not all(judge.unmoved(event.scores) for judge in judges):
-            self._queue.extendleft(self._question(pair) for pair in reversed(about))
+            self._queue.put_first([self._question(pair) for pair in about])
             self._go_on()
             return []
         self._go_on()
@@ -280,7 +250,7 @@ class Checking:
                 self.commands.append(ShedRequests())
         return judges if not self.refused else []
 
-    def _budget_ms(self, question: _Question) -> float:
+    def _budget_ms(self, question: Question) -> float:
         """Return what a check may take; a long prompt has more to read than a short one, and as much more time."""
         if question.about[0][0].stage is not Stage.INGRESS:
             return self._plan.check_budget_ms
@@ -326,8 +296,7 @@ class Checking:
         given_up = list(self._tickets) if whatever else late
         left = [self._tickets.pop(number).question for number in given_up]
         if whatever:
-            left += self._queue
-            self._queue.clear()
+            left += chain.from_iterable(self._queue.take_all())
         judges: dict[int, Judge] = {}
         for question in left:
             self._due.pop(question.ticket, None)
@@ -379,6 +348,8 @@ class Checking:
 
     def forgetting(self) -> Steps:
         """Forget, in steps, what was read and judged: as much as came in many steps takes long if it goes in one."""
+        for judge in self.ledger.gone:
+            self.left += judge.holdback.checks.memory
         yield from self.meter.stepping(dropping(self.left, _VALUES_A_STEP), _FORGETTING_WORK)
         yield from self.meter.stepping(dropping(self.ledger.gone, _JUDGES_A_STEP), _FORGETTING_WORK)
 
@@ -395,27 +366,30 @@ class Checking:
     @property
     def undecided(self) -> bool:
         """Classifiers still owe an answer that can change what is forwarded or sent."""
-        questions = chain((asked.question for asked in self._tickets.values()), self._queue)
-        judges = (judge for question in questions for judge in question.judges)
-        return any(judge.leads or judge.changes for judge in judges)  # nearly always the first
+        return any(judge.leads or judge.changes for judge in self._owed())  # nearly always the first
+
+    def _owed(self) -> Iterator[Judge]:
+        """Yield the judges that classifiers owe an answer, each once at least."""
+        for asked in self._tickets.values():
+            yield from asked.question.judges
+        yield from self._queue.judges()
 
     def forget(self, judges: Sequence[Judge]) -> None:
         """Drop what was asked for these judges and can no longer matter to them."""
         for number, asked in list(self._tickets.items()):
-            if not _matters(asked.question, judges):
+            if not asked.question.matters(judges):
                 del self._tickets[number]
                 self._due.pop(number, None)
-        self._queue = deque(question for question in self._queue if _matters(question, judges))
+        self.left += self._queue.forget(judges)
         self._go_on()
 
     def close(self) -> None:
         """Wait for nothing any more; what was to be asked at this event is not asked."""
-        questions = chain((asked.question for asked in self._tickets.values()), self._queue)
-        owing = {name for question in questions for judge in question.judges for name in judge.asked}
+        owing = {name for judge in self._owed() for name in judge.asked}
         self.ledger.unheard |= owing - self._heard
         self.commands = [command for command in self.commands if not isinstance(command, Score)]
         self._tickets.clear()
-        self._queue.clear()
+        self.left += self._queue.take_all()
         self._due.clear()
 
 
@@ -431,8 +405,3 @@ def some_together(texts: Iterable[str]) -> Iterator[str]:
         chars += len(text)
     if lines:
         yield "\n".join(lines)
-
-
-def _matters(question: _Question, judges: Sequence[Judge]) -> bool:
-    """Tell whether an answer still matters to some text, now that some judges have got further."""
-    return any(judge not in judges or not check.over for judge, check in question.about)
