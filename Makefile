@@ -39,7 +39,8 @@ lock: .venv/lock.stamp  ## choose the newest allowed releases; commit what chang
 clean:
 	rm -rf .venv .venv-sdks tests/e2e/sdks/node_modules build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 
-LOCK := --quiet --upgrade --generate-hashes --no-annotate --no-header
+# For the oldest Python that is supported: newer ones have packages in themselves that it must get.
+LOCK := --quiet --upgrade --generate-hashes --no-annotate --no-header --python-version 3.11.0
 
 # The build for processors only: the one on the package index brings gigabytes for graphics cards.
 TORCH := torch==2.13.0+cpu

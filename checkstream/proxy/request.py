@@ -13,7 +13,7 @@ from types import MappingProxyType
 
 import msgspec
 from aiohttp import hdrs
-from aiohttp.web import BaseRequest, RequestPayloadError, Response, StreamResponse
+from aiohttp.web import BaseRequest, RequestKey, RequestPayloadError, Response, StreamResponse
 
 from checkstream.audit.entries import PassEntry, StreamEntry
 from checkstream.core.commands import Assess, StreamRecord
@@ -70,7 +70,7 @@ _MOST_FILES = 64
 """Of one body that are looked for, when it is reckoned how long it takes to read."""
 _DEFAULT_SHAPE = SURFACES["openai.chat"]
 """Whose error object a caller gets on a path that no surface has."""
-_ROUTE = "checkstream.route"
+_ROUTE = RequestKey("checkstream.route", str)
 """Where a request has the name of the route that has taken it."""
 
 

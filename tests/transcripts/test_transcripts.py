@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import msgspec
@@ -40,7 +41,7 @@ def test_a_case_recorded_and_replayed_comes_to_the_same(folder: Path) -> None:
     case = Case(folder)
     played, transcript = case.play(case.plan(), "split-0" if case.upstream else "whole")
     outcome = replay(transcript, [str(folder / "policy.yaml")])
-    assert outcome.downstream == downstream(played).decode("utf-8", "replace")
+    assert _unmarked(outcome.downstream) == _unmarked(downstream(played).decode("utf-8", "replace"))
     assert outcome.record is not None
     assert played.record is not None
     assert facts(outcome.record) == facts(played.record)
@@ -52,6 +53,11 @@ def test_the_corpus_is_whole() -> None:
     assert {path.parent for path in folders[0].parent.glob("*/*")} == set(folders)
     for folder in folders:
         assert len(list(folder.glob("downstream.*"))) == 1, folder
+
+
+def _unmarked(text: str) -> str:
+    """Leave out what the names of events become, since that follows from a key which no recording has."""
+    return re.sub(r"(?m)^id: [a-z]+~[a-z]+$", "id: ", text)
 
 
 def _update(case: Case, played: Played) -> None:
