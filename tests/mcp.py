@@ -8,8 +8,10 @@ from typing import Any
 
 from checkstream.core.exchange.plan import Plan
 from checkstream.core.policy.compile import compile_sources
+from checkstream.core.wire.frame import Frame
+from checkstream.core.wire.mcp.bound import Bound
 from checkstream.core.wire.mcp.surface import MCP
-from tests.playbook import Played, Scorer, play
+from tests.playbook import Played, Scorer, digest, play
 
 POLICY = """
 pack: {name: tools, version: 1.0.0}
@@ -75,6 +77,12 @@ def notice(method: str, **params: Any) -> bytes:
 def event(data: bytes, number: str | None = None) -> bytes:
     """A message as an event of a stream."""
     return b"event: message\n" + (f"id: {number}\n".encode() if number else b"") + b"data: " + data + b"\n\n"
+
+
+def veiled(number: bytes) -> bytes:
+    """What a caller without a name gets as the id of an event, outside of sessions."""
+    frame = Frame(b"id: " + number + b"\n\n", None)
+    return Bound(digest, PLAN.upstream, None).event(frame, "").raw.removeprefix(b"id: ").rstrip()
 
 
 def streamed(

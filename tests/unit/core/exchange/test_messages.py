@@ -28,8 +28,8 @@ from checkstream.core.policy.compile import compile_sources
 from checkstream.core.wire.mcp.refusals import BLOCKED, FAILED, INVALID, WITHHELD
 from checkstream.core.wire.mcp.surface import MCP
 from tests import mcp
-from tests.mcp import ORDER, PLAN, SECRET, call, event, notice, request, result, said
-from tests.playbook import Exchange
+from tests.mcp import ORDER, PLAN, SECRET, call, event, notice, request, result, said, veiled
+from tests.playbook import Exchange, digest
 
 LABELLED = """
 pack: {name: models, version: 1.0.0}
@@ -370,9 +370,9 @@ def test_g36_of_an_event_only_what_clients_know_leaves() -> None:
     )
     played = mcp.streamed(call(), [ids + odd + event(said("x"), "abc_2")])
     assert played.joined == (
-        b"retry: 5\nid: abc_1\ndata: \n\n"
+        b"retry: 5\nid: " + veiled(b"abc_1") + b"\ndata: \n\n"
         b"event: message\ndata: " + notice("notifications/tools/list_changed") + b"\n\n"
-        b"event: message\nid: abc_2\ndata: " + said("x") + b"\n\n"
+        b"event: message\nid: " + veiled(b"abc_2") + b"\ndata: " + said("x") + b"\n\n"
     )
     assert played.record is not None
     assert "event_dropped" in played.record.degradations
@@ -380,7 +380,7 @@ def test_g36_of_an_event_only_what_clients_know_leaves() -> None:
 
 def test_an_edited_event_keeps_its_id() -> None:
     played = mcp.streamed(call(), [event(said(SECRET), "7")])
-    assert played.joined.startswith(b"event: message\nid: 7\ndata: {")
+    assert played.joined.startswith(b"event: message\nid: " + veiled(b"7") + b"\ndata: {")
 
 
 def test_the_old_transport_is_refused_by_name() -> None:
@@ -516,7 +516,7 @@ def test_g22_what_is_known_of_a_long_stream_does_not_grow() -> None:
 
 def test_g22_an_hour_of_a_servers_stream_takes_no_more_memory_than_a_minute() -> None:
     """At three events a second, some of them edited; the caller has a name, so each event is marked."""
-    guard = machine_for(MCP, PLAN, str)
+    guard = machine_for(MCP, PLAN, digest)
     guard.receive(RequestReceived(b"", "app", method="GET"), 0.0)
     guard.receive(UpstreamOpened(200, streaming=True), 0.0)
 
