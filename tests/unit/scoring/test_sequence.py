@@ -57,7 +57,9 @@ def new_in(windows: Sequence[Window]) -> list[int]:
 
 
 def reference(data: bytes, ids: Sequence[int]) -> np.ndarray:
-    session = ort.InferenceSession(data, providers=["CPUExecutionProvider"])
+    options = ort.SessionOptions()
+    options.add_session_config_entry("session.x64quantprecision", "1")
+    session = ort.InferenceSession(data, options, providers=["CPUExecutionProvider"])
     tokens = np.array([ids], np.int64)
     (logits,) = session.run(None, {"input_ids": tokens, "attention_mask": np.ones_like(tokens)})
     return np.asarray(1 / (1 + np.exp(-logits[0])))
