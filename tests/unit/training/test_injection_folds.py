@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from random import Random
 
 import msgspec
@@ -66,14 +65,6 @@ def material(tmp_path_factory: pytest.TempPathFactory) -> Material:
         tokenizer=tokenizer.to_str(),
         rows=np.arange(tokenizer.get_vocab_size()),
     )
-
-
-@pytest.fixture(autouse=True)
-def one_thread() -> Iterator[None]:
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(threads)
 
 
 def untrained(material: Material, seed: int) -> Encoder:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
@@ -64,15 +63,12 @@ def lesson(generator: Generator, cutter: Cutter) -> Lesson:
 
 
 @pytest.fixture(scope="module")
-def encoder(lesson: Lesson, cutter: Cutter) -> Iterator[Encoder]:
+def encoder(lesson: Lesson, cutter: Cutter) -> Encoder:
     torch.manual_seed(0)
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
     size = cutter.tokenizer.get_vocab_size()
     model = Encoder(Shape(size, layers=1, hidden=64, heads=2, feed=128, positions=WINDOW), 1)
     fit(model, lesson.epoch, text_loss, FitSettings(seed=1, epochs=6, rate=3e-3, batch_tokens=4096))
-    yield model
-    torch.set_num_threads(threads)
+    return model
 
 
 def test_a_long_text_is_covered_by_windows_of_one_size_that_overlap(cutter: Cutter) -> None:
