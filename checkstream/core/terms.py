@@ -43,6 +43,9 @@ REASONING_NAMES = 4
 """Channels of reasoning with a lower index are one text under several names: clients take whichever comes."""
 COMMON = -1
 """In place of a choice's index: the answer as a whole."""
+CALL_TEXTS = 1 << 21
+"""What a tool is given may be told in texts of their own before it is told as a whole, such as the commands of a shell.
+Each is a channel, whose index is higher by as much, or a multiple of it, than the number of the call."""
 
 
 class Channel(msgspec.Struct, frozen=True, order=True):
@@ -58,6 +61,16 @@ class Channel(msgspec.Struct, frozen=True, order=True):
     the whole prompt: 2; the sentences that names spell: 3. Entries of lists in fields that nobody knows, put
     together: 4. What the user said last, read as one text: 5. Ends of messages and the beginnings of the next ones of
     their kind: 6."""
+
+    @property
+    def call(self) -> int:
+        """Number of the tool call that a name, arguments, or one of the texts that tell these ahead are of."""
+        return self.index % CALL_TEXTS
+
+    @property
+    def tells_ahead(self) -> bool:
+        """It tells a part of what a tool is given, all of which is told behind it."""
+        return self.index >= CALL_TEXTS
 
 
 class Span(msgspec.Struct, frozen=True, order=True):

@@ -67,7 +67,7 @@ class Border:
         if judge in self.owed:
             self.owed.remove(judge)
         if judge.channel.kind not in SPOKEN:
-            self.before_calls.setdefault(judge.channel.index, tuple(self._fresh))
+            self.before_calls.setdefault(judge.channel.call, tuple(self._fresh))
             self._fresh.clear()
         elif self._before:
             judge.holdback.matches.follow(tuple(self._before), judge.holdback.received)

@@ -40,7 +40,8 @@ def _being_whole(choice: Choice, number: int, *, over: bool) -> Generator[None, 
         holdback = judge.holdback
         if holdback.cut is not None and holdback.cut < holdback.received:
             return False
-        if judge.channel.kind == "tool_arguments" and number in choice.functions:
+        told = judge.channel.kind == "tool_arguments" and not judge.channel.tells_ahead
+        if told and number in choice.functions:
             text = choice.arguments(judge).strip()
             said = bool(text) and (yield from whether_json(text))
             if text and (not said or text.startswith(_CLOSED)):

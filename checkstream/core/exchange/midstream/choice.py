@@ -82,7 +82,7 @@ class Choice(msgspec.Struct):
 
     def call_of(self, channel: Channel) -> int | None:
         """Return the number of the tool call that a channel is of: its name, its arguments, or any other member."""
-        return channel.index if channel.kind in CALL else self.members.get(channel)
+        return channel.call if channel.kind in CALL else self.members.get(channel)
 
     def begin_call(self, number: int, judge: Judge) -> None:
         """Take the first text of a tool call's name or arguments."""
@@ -93,11 +93,17 @@ class Choice(msgspec.Struct):
 
     def go_on_with_call(self, delta: Delta, start: int) -> None:
         """Note that text of a tool call has come, which begins at `start` of its channel."""
-        self.calling.add(delta.channel.index)
-        if delta.channel.kind == "tool_arguments" and not delta.free:
-            self.functions.add(delta.channel.index)
+        self.calling.add(delta.channel.call)
+        if delta.channel.kind == "tool_arguments" and not delta.free and not delta.channel.tells_ahead:
+            self.functions.add(delta.channel.call)
         if delta.anew:
             self.anew[delta.channel.index] = start
+
+    def arguments_of(self, number: int) -> list[Judge]:
+        """Return who judges the arguments of a tool call; what tells them ahead only where nothing else does."""
+        found = [judge for judge in self.calls[number] if judge.channel.kind == "tool_arguments"]
+        whole = [judge for judge in found if not judge.channel.tells_ahead]
+        return whole if any(judge.holdback.received for judge in whole) else found
 
     def arguments(self, judge: Judge) -> str:
         """Return the arguments of a tool call, of which `judge` is, as they were told last."""

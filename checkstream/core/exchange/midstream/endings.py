@@ -48,7 +48,7 @@ class Endings:
 
     def end_name(self, arguments: Channel) -> Steps:
         """End a tool's name where its arguments begin, so that they don't wait for the end of the choice."""
-        judge = self._answer.judges.get(Channel("tool_name", arguments.choice, arguments.index))
+        judge = self._answer.judges.get(Channel("tool_name", arguments.choice, arguments.call))
         if judge is not None and not judge.holdback.ended:
             yield from self._end_channel(judge)
 

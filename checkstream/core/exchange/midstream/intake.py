@@ -211,7 +211,7 @@ class Intake:
         """Give one delta to its channel and note its checks in `due`; text of a choice that has ended goes nowhere."""
         choice = self._answer.choice(delta.channel.choice)
         judge = self._judges.get(delta.channel)
-        is_over = delta.channel.index in choice.over or (judge is not None and judge.holdback.ended)
+        is_over = delta.channel.call in choice.over or (judge is not None and judge.holdback.ended)
         behind = delta.text and delta.channel.kind in CALL and is_over
         if not choice.running or behind:
             if choice.halt is None:
@@ -246,7 +246,7 @@ class Intake:
             judge.holdback.fence = 0  # whether a tool may be called is known when its name is
         choice.judges.append(judge)
         if channel.kind in CALL:
-            choice.begin_call(channel.index, judge)
+            choice.begin_call(channel.call, judge)
         if channel.kind == "extra":
             self._checking.ledger.scanned(f"midstream:extra:{self._sieve.extras.judged(judge)}")
             call = self._sieve.extras.call_of(channel)

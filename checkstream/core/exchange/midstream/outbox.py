@@ -234,10 +234,10 @@ class Outbox:
     def _call_decided(self, channel: Channel) -> bool:
         """Tell whether nothing more comes of a tool call, and every decision on it has been taken."""
         choice = self._choices[channel.choice]
-        if not self.calls_whole or channel.index in choice.dropped:
+        if not self.calls_whole or channel.call in choice.dropped:
             return True
-        is_over = not choice.running or channel.index in choice.over
-        return is_over and all(judge.complete for judge in choice.calls[channel.index])
+        is_over = not choice.running or channel.call in choice.over
+        return is_over and all(judge.complete for judge in choice.calls[channel.call])
 
     def _is_halted(self, number: int) -> bool:
         return number != COMMON and self._choices[number].halt is not None

@@ -124,7 +124,7 @@ class Sieve:
 
         Some servers tell a call's name in each of its pieces. Clients put pieces together, or take the last.
         """
-        called = {(delta.channel.choice, delta.channel.index) for delta in unit.deltas if _is_arguments(delta)}
+        called = {(delta.channel.choice, delta.channel.call) for delta in unit.deltas if _is_arguments(delta)}
         told = {
             delta.path: None
             for delta in unit.deltas
@@ -161,7 +161,7 @@ class Sieve:
         judge, channel = self._judges.get(delta.channel), delta.channel
         if judge is None or not delta.text or delta.text != judge.holdback.text(Span(0, judge.holdback.received)):
             return False
-        return judge.holdback.ended or (channel.choice, channel.index) in called
+        return judge.holdback.ended or (channel.choice, channel.call) in called
 
     @property
     def _changes(self) -> bool:

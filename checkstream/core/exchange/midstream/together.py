@@ -64,9 +64,7 @@ def condemned(choice: Choice, number: int, checking: Checking) -> Generator[None
     for call in choice.calls:
         if call in choice.dropped:
             continue
-        for judge in choice.calls[call]:
-            if judge.channel.kind != "tool_arguments":
-                continue
+        for judge in choice.arguments_of(call):
             if judge.holdback.received > room:
                 checking.degrade("calls_not_joined")
                 continue

@@ -22,6 +22,10 @@ class Form(msgspec.Struct, frozen=True):
     """Where the text stands in its item; of a list the entry is the event's member that is named so."""
     free: bool = False
     """What a tool is given is no JSON."""
+    steps: tuple[str, ...] = ("delta", "done")
+    """What the types of its events end with."""
+    ahead: bool = False
+    """It is a part of what a tool is given, all of which its item tells at the end."""
 
     @property
     def member(self) -> str:
@@ -39,8 +43,13 @@ FORMS: Mapping[str, Form] = MappingProxyType({
     "response.mcp_call_arguments": _ARGUMENTS,
     "response.custom_tool_call_input": Form("tool_arguments", ("input",), free=True),
     "response.code_interpreter_call_code": Form("tool_arguments", ("code",), free=True),
+    "response.shell_call_command": Form(
+        "tool_arguments", ("commands", "command_index", "command"), free=True, steps=("added", "delta", "done"),
+        ahead=True,
+    ),
+    "response.apply_patch_call_operation_diff": Form("tool_arguments", ("operation", "diff"), free=True, ahead=True),
 })  # fmt: skip
-"""Beginning of the types of the events that say a text, which end with `.delta` or `.done` -> what it is."""
+"""Beginning of the types of the events that say a text -> what it is."""
 PARTS: Mapping[str, str] = MappingProxyType({
     "response.content_part": "content", "response.reasoning_part": "content",
     "response.reasoning_summary_part": "summary",
@@ -48,6 +57,8 @@ PARTS: Mapping[str, str] = MappingProxyType({
 """The same of the events that say when a part of an item begins and is over -> the list that it is in."""
 INDEX: Mapping[str, str] = MappingProxyType({"content": "content_index", "summary": "summary_index"})
 """List of parts -> the member of an event that numbers them."""
+LISTS: Mapping[str, str] = MappingProxyType({**INDEX, "commands": "command_index"})
+"""The same of all lists in which texts stand."""
 LIFE = frozenset({"response.created", "response.queued", "response.in_progress"})
 LAST: Mapping[str, str | None] = MappingProxyType({
     "response.completed": None, "response.incomplete": "other", "response.failed": "other",
@@ -57,8 +68,8 @@ LAST: Mapping[str, str | None] = MappingProxyType({
 ITEM = "response.output_item"
 ANNOTATION = "response.output_text.annotation.added"
 SNAPSHOTS = frozenset({
-    *(f"{name}.done" for name in FORMS), *(f"{name}.{end}" for name in (*PARTS, ITEM) for end in ("added", "done")),
-    *LIFE, *LAST, ANNOTATION,
+    *(f"{name}.{step}" for name, form in FORMS.items() for step in form.steps if step != "delta"),
+    *(f"{name}.{end}" for name in (*PARTS, ITEM) for end in ("added", "done")), *LIFE, *LAST, ANNOTATION,
 })  # fmt: skip
 """Events that say all of something at once."""
 _STEPS = {
@@ -70,11 +81,10 @@ _STEPS = {
     "mcp_list_tools": ("in_progress", "completed", "failed"),
     "compaction": ("compacting",),
     "audio": ("delta", "done"), "audio.transcript": ("delta", "done"),
-    "shell_call_command": ("added", "delta", "done"),
     "shell_call_output_content": ("delta", "done"),
 }  # fmt: skip
 EVENTS = frozenset({
-    *(f"{name}.{end}" for name in FORMS for end in ("delta", "done")),
+    *(f"{name}.{step}" for name, form in FORMS.items() for step in form.steps),
     *(f"{name}.{end}" for name in (*PARTS, ITEM) for end in ("added", "done")),
     *LIFE, *LAST, ANNOTATION, *(f"response.{name}.{end}" for name, ends in _STEPS.items() for end in ends),
     "error", "keepalive",
@@ -104,6 +114,8 @@ TOOLS: Mapping[str, str] = MappingProxyType({
     "apply_patch_call": "apply_patch",
 })  # fmt: skip
 """Of those that have no name, what is called."""
+CAME_OF_IT = ("output", "result", "logs")
+"""In the type of an event: it tells what came of a call."""
 ITEMS = frozenset(CALLS) | {
     "message", "reasoning", "file_search_call", "web_search_call", "image_generation_call", "mcp_list_tools",
     "mcp_approval_response", "compaction", "function_call_output", "custom_tool_call_output", "computer_call_output",

@@ -8,8 +8,8 @@ from types import MappingProxyType
 import msgspec
 
 from checkstream.core.steps import Steps, Walk
-from checkstream.core.terms import Channel, Delta, Extra
-from checkstream.core.wire.answers.answer import Answer
+from checkstream.core.terms import CALL_TEXTS, Channel, Delta, Extra
+from checkstream.core.wire.answers.answer import MAX_INDEX, Answer
 from checkstream.core.wire.answers.logprobs import besides, spells_any
 from checkstream.core.wire.json_text.spans import Path
 from checkstream.core.wire.responses import events
@@ -61,6 +61,8 @@ class Items:
         """Number of an item -> its type."""
         self._latest: dict[str, Path] = {}
         """Channel -> the part that has spoken in it last."""
+        self._ahead: dict[Path, int] = {}
+        """What tells ahead what a tool is given, in events that nobody knows -> its number."""
         self._free = 0
         """Number of an item that no item has."""
         self._parts: dict[tuple[int, str], int] = {}
@@ -69,7 +71,7 @@ class Items:
     @property
     def memory(self) -> Sequence[object]:
         """Lists, sets and dictionaries in which something is kept in mind."""
-        return self.again, self._said, self._values, self._ids, self._forms, self._latest
+        return self.again, self._said, self._values, self._ids, self._forms, self._latest, self._ahead
 
     def begin(self, answer: Answer) -> None:
         """Begin with another event, which `answer` collects."""
@@ -110,10 +112,10 @@ class Items:
             self._free = max(self._free, number + 1)
         name, _, step = kind.rpartition(".")
         list_ = _list_of(name, kind)
-        if list_ and isinstance(number, int) and body.get(events.INDEX[list_]) is None:
+        if list_ and isinstance(number, int) and body.get(events.LISTS[list_]) is None:
             latest = self._parts.get((number, list_), -1)
-            begins = name in events.PARTS and step == "added"
-            found[events.INDEX[list_]] = latest + 1 if begins else max(latest, 0)
+            begins = step == "added" and kind != events.ANNOTATION
+            found[events.LISTS[list_]] = latest + 1 if begins else max(latest, 0)
         return found
 
     def _known_as(self, body: Mapping[str, object]) -> int | None:
@@ -127,28 +129,29 @@ class Items:
             self._free += 1
         return known
 
-    def read_text(self, form: events.Form, body: Mapping[str, object], *, over: bool) -> None:
-        """Read a piece of a text, or all of it, now that it is over.
+    def read_text(self, form: events.Form, body: Mapping[str, object], *, begins: bool, over: bool) -> None:
+        """Read a piece of a text, how it `begins`, or all of it, now that it is `over`.
 
         Raises:
             WireError: it goes on with a text that another has followed: clients would join what was read apart.
         """
         number = _number(body, "output_index")
         part: Path = (number, *(_number(body, str(name)) if name in _INDICES else name for name in form.place))
-        if len(part) > 2:
-            self._parts[number, str(part[1])] = int(part[2])
+        at = int(part[2]) if form.place[0] in events.LISTS else 0
+        if form.place[0] in events.LISTS:
+            self._parts[number, str(part[1])] = at
         channel = self.refusal if form.channel == "refusal" else form.channel
-        index = number if channel == "tool_arguments" else 0
-        member = form.member if over else "delta"
+        index = (number if channel == "tool_arguments" else 0) + (CALL_TEXTS * (at + 1) if form.ahead else 0)
+        member = form.member if over or begins else "delta"
         text = body.get(member)
-        if over:
-            self._say(channel, text, (member,), part, free=form.free)
+        if over or begins:
+            self._say(channel, text, (member,), part, free=form.free, index=index)
             name = body.get("name")
             if name is not None:
                 self._say("tool_name", name, ("name",), (number, "name"))
         else:
             if text:  # what says nothing is not followed by anything
-                self._go_on(channel, part)
+                self._go_on(f"{channel}:{index}" if channel == "tool_arguments" else channel, part)
                 self._said.add(part)
             self._answer.text(channel, 0, index, text, ("delta",), part=part, free=form.free)
         if channel == "tool_arguments" and not self._answer.deltas:
@@ -159,13 +162,12 @@ class Items:
         self._item_id(number, body)
 
     def _go_on(self, channel: str, part: Path) -> None:
-        key = f"{channel}:{part[0]}" if channel == "tool_arguments" else channel
-        latest = self._latest.get(key)
+        latest = self._latest.get(channel)
         if latest == part:
             return
         if part in self._said and latest is not None:
             raise WireError("a text goes on after another one has begun; check the upstream")
-        self._latest[key] = part
+        self._latest[channel] = part
 
     def read_part_event(self, name: str, body: Mapping[str, object], *, over: bool) -> None:
         """Read that a part of an item begins or is over."""
@@ -195,13 +197,27 @@ class Items:
         """Read any other event: all that it says may go on with what others of its kind have said of its item."""
         given = body.get("output_index")
         number = given if isinstance(given, int) else -1
+        own = _EVENT if kind in events.EVENTS else _EVENT - {"type"}
         if self._forms.get(number) in events.CALLS:
             self._call(number, ("type",))
-        own = _EVENT if kind in events.EVENTS else _EVENT - {"type"}
+            own |= self._read_ahead(number, body, kind)
         indices = (body.get(name) for name in _INDICES_OF_ALL)
         place: Path = ("events", kind, *(index for index in indices if isinstance(index, int)))
         self._rest(body, own, (), place)
         self._item_id(number, body)
+
+    def _read_ahead(self, number: int, body: Mapping[str, object], kind: str) -> frozenset[str]:
+        """Read what an event that nobody knows tells of a call: what it is given, unless it says what came of that."""
+        if kind in events.EVENTS or any(word in kind for word in events.CAME_OF_IT):
+            return _NOTHING
+        at = tuple(index for name in _INDICES_OF_ALL if isinstance(index := body.get(name), int))
+        found = {name: value for name, value in body.items() if name not in _EVENT and isinstance(value, str) and value}
+        for name, value in found.items():
+            place: Path = (kind.rpartition(".")[0], *at, name)
+            count = self._ahead.setdefault((number, *place), len(self._ahead))
+            index = number + CALL_TEXTS * (MAX_INDEX + 1 + count)
+            self._answer.text("tool_arguments", 0, index, value, (name,), free=True)
+        return frozenset(found)
 
     def _item_id(self, number: int, body: Mapping[str, object]) -> None:
         given = body.get("item_id")
@@ -328,9 +344,12 @@ class Items:
             own = own | {_PROBABILITIES}
         self._rest(part, frozenset(own), path, (self._root, *key))
 
-    def _say(self, channel: str, value: object, path: Path, part: Path, *, free: bool = False) -> None:
-        """Read a text that may have been said already."""
-        index = int(part[0]) if channel in CALL else 0
+    def _say(
+        self, channel: str, value: object, path: Path, part: Path, *, free: bool = False, index: int | None = None
+    ) -> None:
+        """Read a text that may have been said already; `index` of its channel, if it has one of its own."""
+        if index is None:
+            index = int(part[0]) if channel in CALL else 0
         if part in self._said:
             self.again[path] = part
         elif value:
@@ -360,7 +379,7 @@ def _looking_at_probabilities(answer: Answer, value: object, text: str, path: Pa
         answer.extras.found += others
 
 
-_INDICES = frozenset(events.INDEX.values())
+_INDICES = frozenset(events.LISTS.values())
 _INDICES_OF_ALL = (
     "output_index", "content_index", "summary_index", "command_index", "annotation_index", "partial_image_index",
 )  # fmt: skip
@@ -378,7 +397,7 @@ def _list_of(name: str, kind: str) -> str:
     if kind == events.ANNOTATION:
         return "content"
     form = events.FORMS.get(name)
-    return str(form.place[0]) if form is not None and len(form.place) > 1 else events.PARTS.get(name, "")
+    return str(form.place[0]) if form is not None and form.place[0] in events.LISTS else events.PARTS.get(name, "")
 
 
 def _number(body: Mapping[str, object], name: str) -> int:

@@ -131,8 +131,8 @@ class ResponseReceiving:
         name, _, step = kind.rpartition(".")
         form = events.FORMS.get(name)
         failure = None
-        if form is not None and step in ("delta", "done"):
-            self._items.read_text(form, body, over=step == "done")
+        if form is not None and step in form.steps:
+            self._items.read_text(form, body, begins=step == "added", over=step == "done")
         elif name in events.PARTS and step in ("added", "done"):
             self._items.read_part_event(events.PARTS[name], body, over=step == "done")
         elif name == events.ITEM and step in ("added", "done"):

@@ -132,7 +132,7 @@ class ResponseSending:
         return (yield from self._leaving(unit, (yield from editing_event(unit, edit)), edit.texts))
 
     def _leave_out(self, unit: Unit, edit: Edit) -> None:
-        numbers = (unit.deltas[i].channel.index for i in edit.drop_calls)
+        numbers = (unit.deltas[i].channel.call for i in edit.drop_calls)
         self._gone.update(numbers if self._rest is None else map(self._rest.number, numbers))
 
     # --- events of the upstream's

@@ -47,6 +47,11 @@ def begun(form: str) -> list[bytes]:
             made.add("response.shell_call_command.delta", output_index=0, command_index=0, delta=piece)
         whole = {"command": over[member]["commands"][0]}
         made.add("response.shell_call_command.done", output_index=0, command_index=0, **whole)
+    if form == "apply_patch_call":
+        at = {"output_index": 0, "item_id": "x_1"}
+        for piece in responses.cut(over[member]["diff"], 5):
+            made.add("response.apply_patch_call_operation_diff.delta", **at, delta=piece, obfuscation="xxxx")
+        made.add("response.apply_patch_call_operation_diff.done", **at, diff=over[member]["diff"])
     made.add("response.output_item.done", output_index=0, item=over)
     made.end(over)
     return made.events
@@ -188,6 +193,62 @@ def test_g04_nothing_that_is_condemned_leaves_in_a_call_that_is_told_in_part_bef
     ).out
     assert b"x_1" not in stopped.joined
     assert responses.said(responses.read(stopped.joined, typed=False)) == "Halt."
+
+
+OF_CALLS = MAIL.replace("stage: [midstream]", "stage: [midstream], channels: [tool_arguments]")
+
+
+@pytest.mark.parametrize("form", BEGUN)
+@pytest.mark.parametrize("rules", [OF_CALLS, OF_CALLS.replace("redact", "stop")], ids=["redact", "stop"])
+def test_g34_what_a_tool_is_given_is_its_arguments_in_each_event_that_tells_it(form: str, rules: str) -> None:
+    out = run(begun(form), rules).out
+    assert b"john.doe" not in out.joined
+    assert b"example.com" not in out.joined
+    assert out.record is not None
+    assert {verdict.channel.kind for verdict in out.record.verdicts} == {"tool_arguments"}
+
+
+@pytest.mark.parametrize("kind", ["computer_call_action", "local_shell_call_command", "tool_search_call_goal"])
+def test_g34_what_a_tool_is_given_is_its_arguments_in_events_that_nobody_knows(kind: str) -> None:
+    form = f"{kind.partition('_call')[0]}_call"
+    *events, over, end = begun(form)
+    made = responses.Stream()
+    made.events = events
+    for piece in responses.cut("to john.doe@example.com", 5):
+        made.add(f"response.{kind}.delta", output_index=0, item_id="x_1", delta=piece)
+    made.add(f"response.{kind}.done", output_index=0, item_id="x_1", said="to john.doe@example.com")
+    out = run([*made.events, over, end], OF_CALLS).out
+    assert b"john.doe" not in out.joined
+    assert b"example.com" not in out.joined
+    assert out.joined.count(b"[EMAIL]") == 4
+    assert run([*made.events, over, end], TOX).out.joined.count(b"john.doe") > 0
+
+
+def test_g04_commands_of_a_shell_are_read_each_by_itself_and_by_turns() -> None:
+    rules = "  - {name: p, id: P-1, channels: [tool_arguments], patterns: [{name: w, regex: '\\brm -rf\\b'}],"
+    rules += " actions: [{type: redact, text: '#'}]}\n"
+    said = ["a; rm -rf", "b; rm -rf"]
+    item = {"id": "x_1", "type": "shell_call", "call_id": "c_1", "status": "in_progress", "action": {"commands": []}}
+    made = responses.Stream()
+    made.add("response.output_item.added", output_index=0, item=item)
+    for at, command in enumerate(said):
+        made.add("response.shell_call_command.added", output_index=0, command_index=at, command=command[:2])
+    for size in range(2, 9, 2):
+        for at, command in enumerate(said):
+            piece = command[size : size + 2]
+            made.add("response.shell_call_command.delta", output_index=0, command_index=at, delta=piece)
+    for at, command in enumerate(said):
+        made.add("response.shell_call_command.done", output_index=0, command_index=at, command=command)
+    over = {**item, "status": "completed", "action": {"commands": said}}
+    made.add("response.output_item.done", output_index=0, item=over)
+    made.end(over)
+    assert run(made.events, TOX).out.joined == made.joined
+    found = list(responses.events(run(made.events, rules).out.joined))
+    assert [each["command"] for each in found if each["type"].endswith("command.done")] == ["a; #", "b; #"]
+    assert found[-1]["response"]["output"][0]["action"] == {"commands": ["a; #", "b; #"]}
+    for at in (0, 1):
+        pieces = [e["delta"] for e in found if e["type"].endswith("command.delta") and e["command_index"] == at]
+        assert "rm" not in "".join(pieces)
 
 
 @pytest.mark.parametrize("form", BEGUN)
