@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import time
+from collections.abc import Callable
 from random import Random
 from typing import Any
 
@@ -197,6 +198,65 @@ def test_g04_g18_a_secret_cut_over_strings_leaves_in_no_message(
     if where == 2:
         found = mcp.events(played)[-1]["result"]
         assert isinstance(json.loads(found["content"][0]["text"]), dict | list)
+
+
+def _text(said: str) -> dict[str, Any]:
+    return {"type": "text", "text": said}
+
+
+def _file(said: str, name: str = "a") -> dict[str, Any]:
+    return {"uri": f"file:///{name}", "mimeType": "text/plain", "text": said}
+
+
+def _tool(name: str, said: str, more: str = "") -> dict[str, Any]:
+    schema = {"type": "object", "properties": {"p": {"type": "string", "description": more}}}
+    return {"name": name, "description": said, "inputSchema": schema}
+
+
+CUT_OVER_PARTS: dict[str, Callable[[str, str], dict[str, Any]]] = {
+    "texts": lambda a, b: {"content": [_text(a), _text(b)]},
+    "text and value": lambda a, b: {"content": [_text(a)], "structuredContent": {"x": b}},
+    "text and value before it": lambda a, b: {"structuredContent": {"x": b}, "content": [_text(a)]},
+    "value and text behind it": lambda a, b: {"structuredContent": {"x": a}, "content": [_text(b)]},
+    "value and text before it": lambda a, b: {"content": [_text(b)], "structuredContent": {"x": a}},
+    "text of JSON and value": lambda a, b: {"content": [_text(json.dumps({"x": a}))], "structuredContent": {"y": b}},
+    "values within values": lambda a, b: {"content": [], "structuredContent": {"x": {"q": a}, "y": [[b]]}},
+    "text and file": lambda a, b: {"content": [_text(a), {"type": "resource", "resource": _file(b)}]},
+    "file and text": lambda a, b: {"content": [{"type": "resource", "resource": _file(a)}, _text(b)]},
+    "files": lambda a, b: {"content": [{"type": "resource", "resource": _file(each)} for each in (a, b)]},
+    "contents": lambda a, b: {"contents": [_file(a), _file(b, "b")]},
+    "messages": lambda a, b: {
+        "messages": [{"role": "user", "content": _text(a)}, {"role": "assistant", "content": _text(b)}]
+    },
+    "description and message": lambda a, b: {"description": a, "messages": [{"role": "user", "content": _text(b)}]},
+    "text and meta": lambda a, b: {"content": [_text(a)], "_meta": {"x": b}},
+    "tool and schema": lambda a, b: {"tools": [_tool("t", a, b)]},
+    "tools": lambda a, b: {"tools": [_tool("t", a), _tool("u", b)]},
+}
+"""Name -> the members of a result of which two parts say this."""
+
+
+@pytest.mark.parametrize("name", CUT_OVER_PARTS)
+@pytest.mark.parametrize(("said", "at"), [(SECRET, 5), (SECRET, 16), (mcp.ORDER, 5), (mcp.ORDER, 15)])
+def test_g04_g18_what_is_cut_over_parts_of_one_result_leaves_in_none(name: str, said: str, at: int) -> None:
+    parts = CUT_OVER_PARTS[name](f"See {said[:at]}", f"{said[at:]} and so on.")
+    reply = mcp.whole(call(), result(1, **parts)).reply
+    assert reply is not None
+    assert said[:at].strip() not in reply.body.decode() or said[at:].strip() not in reply.body.decode()
+    if said == SECRET:
+        assert said[:at] not in reply.body.decode()
+        assert said[at:] not in reply.body.decode()
+
+
+@pytest.mark.parametrize("name", CUT_OVER_PARTS)
+@pytest.mark.parametrize(
+    ("first", "second"), [("Order 4929 1234", "5678 9012 shipped"), ("Ask Ann", "@home"), ("1", "2")]
+)
+def test_g05_what_only_stands_in_parts_of_one_result_goes_on_as_it_came(name: str, first: str, second: str) -> None:
+    sent = result(1, **CUT_OVER_PARTS[name](first, second))
+    reply = mcp.whole(call(), sent).reply
+    assert reply is not None
+    assert reply.body == sent
 
 
 RECORDS = st.fixed_dictionaries({

@@ -128,7 +128,13 @@ class Borders(Joined):
 
 
 def looking(
-    rows: Sequence[Sequence[Edge]], kind: str, patterns: PatternSet, meter: Meter, quiet: Quiet | None
+    rows: Sequence[Sequence[Edge]],
+    kind: str,
+    patterns: PatternSet,
+    meter: Meter,
+    quiet: Quiet | None,
+    *,
+    known: bool = False,
 ) -> Generator[None, None, Borders]:
     """Return, in steps, the rows in which something stands over a border.
 
@@ -138,23 +144,24 @@ def looking(
         patterns: What is searched for.
         meter: Counts the work.
         quiet: What was found in texts before.
+        known: Something may stand over a border of each, whatever it is.
     """
     borders = Borders()
     for row in rows:
         for between in _BETWEEN:
             text = between.join([edge.text for edge in row])
-            if _TELLING.search(text) is None:
+            if not known and _TELLING.search(text) is None:
                 break
-            known = ""
+            name = ""
             if quiet is not None and len(text) >= LEAST_CHARS:  # what stands over a border depends on where it is
-                known = f"{_KIND}{','.join([str(len(edge.text)) for edge in row])}:{between}{kind}"
-            if quiet is not None and known and quiet.found(known, text) is not None:
+                name = f"{_KIND}{','.join([str(len(edge.text)) for edge in row])}:{between}{kind}"
+            if quiet is not None and name and quiet.found(name, text) is not None:
                 continue
             crossed = yield from _crossed(row, between, text, patterns, meter)
             for first, last in crossed:
                 yield from meter.stepping(borders.take(row[first : last + 1], between), _EDGES_WORK)
-            if not crossed and quiet is not None and known:
-                quiet.keep(known, text)
+            if not crossed and quiet is not None and name:
+                quiet.keep(name, text)
             meter.spend(_ROW_WORK)
             yield
     borders.close()

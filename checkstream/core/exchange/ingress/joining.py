@@ -12,15 +12,16 @@ import msgspec
 
 from checkstream.core.channel.brief import Manner
 from checkstream.core.exchange.checking import Checking
-from checkstream.core.exchange.ingress.borders import edges, looking
+from checkstream.core.exchange.ingress.borders import Edge, edges, looking
 from checkstream.core.exchange.ingress.joined import PLACES_A_STEP, PLACES_WORK, Joined, Spelled
-from checkstream.core.exchange.ingress.told import Rows, edge_of, suspicious
+from checkstream.core.exchange.ingress.told import Rows, edge_of, strings_in, suspicious
 from checkstream.core.exchange.meter import CHANNEL_WORK
 from checkstream.core.exchange.quiet import LEAST_CHARS, listen
 from checkstream.core.match.decoded import decoded
 from checkstream.core.match.spelled import LEAST_WORDS, LEAST_WORDS_IN_TEXT, NAMES_CHARS, names
 from checkstream.core.match.work import Work
 from checkstream.core.terms import Channel, Delta, Stage
+from checkstream.core.wire.mcp.fields import ADDRESSES
 from checkstream.core.wire.surface import Request
 
 _PARTS, _QUIET, _SPELLED, _LISTED, _BORDERS, _TOLD, _WORDS = 1, 2, 3, 4, 6, 7, 8
@@ -147,16 +148,36 @@ class Joining:
         for run in self._request.runs:
             rows = kinds.setdefault(self._deltas[run[0]].channel.kind, Rows())
             yield from rows.take((edge_of(self._deltas, place) for place in run), meter)
+        yield from self._message_of_tools(sorted(place for found in places.values() for place in found), kinds)
         for kind, collected in kinds.items():
             patterns = self._checking.program.scope(Stage.INGRESS, kind).hold
             rows_ = collected.end() if len(patterns) else []
             rows_ = (yield from suspicious(rows_, patterns, meter)) if rows_ else []
             if rows_:
-                borders = yield from looking(rows_, kind, patterns, meter, None)
+                borders = yield from looking(rows_, kind, patterns, meter, None, known=True)
                 if borders.text:
                     manner = Manner(grid=False, asks=False, seams=tuple(borders.seams))
                     self._take(borders, Channel(kind, 0, _TOLD), manner)
             yield
+
+    def _message_of_tools(self, places: Sequence[int], kinds: Mapping[str, Rows]) -> Generator[None, None, None]:
+        """Take all that a message of tools says, whatever part says it: who reads one part reads the others."""
+        spoken, texts, strings = list[Edge](), list[Edge](), list[Edge]()
+        for count, place in enumerate(places, 1):
+            path = self._deltas[place].path
+            if path[-1] not in ADDRESSES:
+                said = yield from strings_in(place, self._deltas[place].text, self._checking.meter)
+                spoken += said
+                if path[1:2] == ("structuredContent",):
+                    strings += said
+                elif path[-1] == "text":
+                    texts += said
+            if count % PLACES_A_STEP == 0:
+                self._checking.meter.spend(PLACES_WORK)
+                yield
+        for rows in kinds.values():
+            yield from rows.all(spoken, self._checking.meter)
+            yield from rows.beside(texts, strings, self._checking.meter)
 
     def _lists(self) -> Generator[None, None, None]:
         """Take, for each kind of channel, what entries of lists say one behind the other."""

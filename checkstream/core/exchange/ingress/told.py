@@ -3,6 +3,10 @@
 What tools say is often JSON, as a value or as a text, and whoever reads it has all of it. So strings that stand side
 by side are read as one, with nothing between them and with a space, as ends of messages are (see `borders`): only what
 no string has by itself counts. A text need not be JSON as a whole: lines of it are read, and what stands in a sentence.
+
+So are the parts of one message, whatever they are: the texts of a result, its value, resources and prompts, what an
+error says. They are read in their order, and each text with the strings of a value beside it, which readers may see
+first. What has no letters there is no part of an order or a secret: figures of one record go on with those of no other.
 """
 
 from __future__ import annotations
@@ -36,6 +40,8 @@ _MOST_STRINGS = 256
 """... and there are no more of them: of long lists only the whole is read."""
 _ROWS_A_STEP = 512
 _EDGES_A_STEP, _EDGES_WORK = 256, 250
+_MOST_BESIDE = 8
+"""Texts, and strings of a value, that are read by twos."""
 Row = list[Edge]
 
 
@@ -61,8 +67,7 @@ class Rows:
     def text(self, place: int, text: str, meter: Meter) -> Generator[None, None, None]:
         """Take the strings of the JSON that stands in a text, in steps."""
         open_ = [self._top]
-        is_json = '"' in text and ("{" in text or "[" in text)
-        if not is_json:
+        if not _may_be_json(text):
             self._close(self._top)
             self._top = []
             return
@@ -80,6 +85,29 @@ class Rows:
         for row in open_[2:]:
             self._close(row)
         self._top = open_[min(1, len(open_) - 1)]
+
+    def all(self, edges: Sequence[Edge], meter: Meter) -> Generator[None, None, None]:
+        """Take all that a message says, part by part, in steps."""
+        row: Row = []
+        for count, edge in enumerate(edges):
+            if _is_lettered(edge.text):
+                row = self._put(row, edge)
+            else:
+                self._close(row)
+                row = []
+            if count % _EDGES_A_STEP == 0:
+                meter.spend(_EDGES_WORK)
+                yield
+        self._close(row)
+
+    def beside(self, texts: Sequence[Edge], strings: Sequence[Edge], meter: Meter) -> Generator[None, None, None]:
+        """Take each of some texts with each string of a value that stands beside them, in both orders, in steps."""
+        for text in texts[:_MOST_BESIDE]:
+            for string in strings[:_MOST_BESIDE]:
+                for first, second in ((text, string), (string, text)):
+                    self._close([_end_of(first), Edge(second.place, second.start, second.text[:EDGE_CHARS])])
+            meter.spend(_EDGES_WORK)
+            yield
 
     def _nest(self, open_: list[Row], mark: str) -> None:
         """Begin or end an object or list; the outermost goes on with what stands at the top."""
@@ -134,6 +162,34 @@ def _some(rows: Sequence[Row], meter: Meter) -> Generator[None, None, list[Row]]
                 meter.spend(_EDGES_WORK)
                 yield
     return found
+
+
+def strings_in(place: int, text: str, meter: Meter) -> Generator[None, None, list[Edge]]:
+    """Return, in steps, what a text says: the strings of the JSON that stands in it, or all of it."""
+    found: list[Edge] = []
+    for count, token in enumerate(_TOKENS.finditer(text) if _may_be_json(text) else ()):
+        if count % _TOKENS_A_STEP == 0:
+            meter.spend(_TOKENS_WORK)
+            yield
+        if count > _MOST_TOKENS:
+            break
+        if token[1] and token[2] is None:
+            found.append(Edge(place, token.start(1), token[1]))
+    return found or [Edge(place, 0, text)]
+
+
+def _may_be_json(text: str) -> bool:
+    return '"' in text and ("{" in text or "[" in text)
+
+
+def _end_of(edge: Edge) -> Edge:
+    start = max(len(edge.text) - EDGE_CHARS, 0)
+    return Edge(edge.place, edge.start + start, edge.text[start:])
+
+
+def _is_lettered(text: str) -> bool:
+    """Tell whether a text, of a long one its ends, has letters."""
+    return any(map(str.isalpha, text[:EDGE_CHARS])) or any(map(str.isalpha, text[-EDGE_CHARS:]))
 
 
 def _is_short(edge: Edge) -> bool:
