@@ -14,7 +14,7 @@ from checkstream.core.wire.places import model_in, takes, takes_model
 from checkstream.core.wire.surface import Surface
 from checkstream.errors import MethodWrong, RequestInvalid, RouteUnknown
 from checkstream.proxy.questions import Classifiers
-from checkstream.proxy.signpost import NOT_YET, Taken, wrong_model, wrong_path
+from checkstream.proxy.signpost import Taken, not_yet, wrong_model, wrong_path
 from checkstream.proxy.upstream import UpstreamClient
 
 
@@ -66,7 +66,7 @@ def candidates(routes: Sequence[Route], path: str, method: str) -> list[Route]:
     if not there:
         raise RouteUnknown(wrong_path(_taken(routes), path, method))
     found = [route for route in there if method in route.methods]
-    if not found and path in NOT_YET:
+    if not found and not_yet(path) is not None:
         raise RouteUnknown(wrong_path(_taken(routes), path, method))
     if not found:
         allowed = sorted({each for route in there for each in route.methods})

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Sequence
+from urllib.parse import unquote
 
 import msgspec
 
@@ -19,10 +20,12 @@ _UNREAD = frozenset({
 })  # fmt: skip
 """Beginnings of paths that model servers know and no surface reads."""
 _METHODS = frozenset({"GET", "POST", "PUT", "PATCH", "DELETE", "HEAD"})
-NOT_YET = {
-    "/v1/responses/compact": "send the items of the conversation to `/v1/responses`",
-    "/v1/messages/batches": "call `/v1/messages`, once for each request of the batch",
+_NOT_YET = {
+    "/responses/compact/": "send the items of the conversation to `/v1/responses`",
+    "/messages/batches/": "call `/v1/messages`, once for each request of the batch",
 }
+"""Parts of paths, wherever they stand in one -> what does the same."""
+_MOST_ENCODINGS = 4
 _OPERATORS = frozenset({"/livez", "/readyz", "/metrics", "/health", "/healthz", "/admin/status", "/admin/reload"})
 
 
@@ -38,8 +41,9 @@ def wrong_path(routes: Sequence[Taken], path: str, method: str) -> str:
     asked = f"no route takes `{method[:20]} {path[:_SHOWN]}`"
     if path in _OPERATORS:
         return f"{asked}; health, metrics and status are on the operator's listener (`server.admin`)"
-    if path in NOT_YET:
-        return f"{asked}: it can't be guarded in this version; {NOT_YET[path]}"
+    instead = not_yet(path)
+    if instead is not None:
+        return f"{asked}: it can't be guarded in this version; {instead}"
     upstream = routes[0].upstream if routes else "NAME"
     guarded = f'upstream: {upstream}, policies: ["builtin:default"]'
     if surface_at(path) is not None:
@@ -61,6 +65,19 @@ def wrong_path(routes: Sequence[Taken], path: str, method: str) -> str:
     plain = [route.match for route in routes if "{" not in route.match.path]
     known = ", ".join(dict.fromkeys(f"`{match.method} {match.path}`" for match in plain))
     return f"{asked}; routes take {known}" if known else asked
+
+
+def not_yet(path: str) -> str | None:
+    """Return what to do in place of what can't be guarded in this version; None: a path leads to nothing like that.
+
+    Letter case, encodings, slashes, what stands before it (Azure's paths, a gateway's) and what a batch is asked for
+    don't matter.
+    """
+    plain = path[:_SHOWN]
+    for _ in range(_MOST_ENCODINGS):
+        plain = unquote(plain)
+    parts = "/".join(part for part in plain.casefold().split("/") if part)
+    return next((instead for known, instead in _NOT_YET.items() if known in f"/{parts}/"), None)
 
 
 def wrong_model(routes: Sequence[Taken], model: str) -> str:

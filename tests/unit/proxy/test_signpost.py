@@ -38,8 +38,41 @@ def test_another_path_is_told_which_there_are() -> None:
     assert "`POST /v1/embeddings`" in said
     assert wrong_path([], "/x", "GET") == "no route takes `GET /x`"
     assert "`server.admin`" in wrong_path(ROUTES, "/metrics", "GET")
-    assert "send the items" in wrong_path(ROUTES, "/v1/responses/compact", "POST")
-    assert "call `/v1/messages`, once for each" in wrong_path(ROUTES, "/v1/messages/batches", "POST")
+
+
+@pytest.mark.parametrize("method", ["POST", "GET", "DELETE", "WebSocket"])
+@pytest.mark.parametrize(
+    ("path", "instead"),
+    [
+        *(
+            (path, "call `/v1/messages`, once for each")
+            for path in (
+                "/v1/messages/batches", "/v1/messages/batches/", "/v1/messages/batches/msgbatch_1",
+                "/v1/messages/batches/msgbatch_1/results", "/v1/messages/batches/msgbatch_1/cancel",
+                "/v1/Messages/BATCHES", "//v1/messages//batches", "/v1/v1/messages/batches", "/messages/batches",
+                "/anthropic/v1/messages/batches", "/v1/messages/%62atches", "/v1/messages%252Fbatches",
+            )
+        ),
+        *(
+            (path, "send the items")
+            for path in (
+                "/v1/responses/compact", "/v1/responses/compact/", "/responses/compact", "/v1/Responses/Compact",
+                "/openai/v1/responses/compact", "/openai/responses/compact",
+            )
+        ),
+    ],
+)  # fmt: skip
+def test_g31_what_no_surface_reads_is_named_however_it_is_written(method: str, path: str, instead: str) -> None:
+    said = wrong_path(ROUTES, path, method)
+    assert f"it can't be guarded in this version; {instead}" in said
+    assert "guards it:" not in said
+
+
+@pytest.mark.parametrize(
+    "path", ["/v1/messages/batch", "/v1/responses/compacted", "/v1/batches", "/messages/x/batches"]
+)
+def test_what_is_called_alike_is_something_else(path: str) -> None:
+    assert "in this version" not in wrong_path(ROUTES, path, "POST")
 
 
 @pytest.mark.parametrize(
