@@ -19,7 +19,7 @@ from typing import Any
 
 import pytest
 
-from tests.e2e.harness import Proxy, config, running
+from tests.e2e.harness import ROOT, Proxy, config, running
 from tests.e2e.sdks.driver import ENVIRONMENT
 
 COMMAND = ENVIRONMENT / "bin" / "pii-leak-benchmark-v2"
@@ -55,9 +55,22 @@ def assert_perfect(row: dict[str, Any], parts: dict[str, Any]) -> None:
     assert (parts["partial_emission_rate"]["overall"], parts["cases_partial_emission"]) == (0.0, 0)
 
 
+def with_surrogates(folder: Path) -> list[str]:
+    """Return the pack with values that look like values in place of labels."""
+    pack = (ROOT / "policies" / "pseudonyms" / "policy.yaml").read_text()
+    assert pack.count("type: pseudonymise") == 1
+    (folder / "surrogates.yaml").write_text(pack.replace("type: pseudonymise", "type: pseudonymise, style: surrogate"))
+    return ["surrogates.yaml"]
+
+
 @pytest.mark.parametrize("seed", ["c0ffee"])
 def test_g38_all_comes_back_and_nothing_leaks(tmp_path: Path, seed: str) -> None:
     assert_perfect(*measured(tmp_path, seed, ["builtin:pseudonyms"]))
+
+
+@pytest.mark.parametrize("seed", ["0badc0de"])
+def test_g38_surrogates_come_back_and_nothing_leaks(tmp_path: Path, seed: str) -> None:
+    assert_perfect(*measured(tmp_path, seed, with_surrogates(tmp_path)))
 
 
 @pytest.mark.nightly
@@ -65,3 +78,9 @@ def test_g38_all_comes_back_and_nothing_leaks(tmp_path: Path, seed: str) -> None
 def test_g38_all_comes_back_and_nothing_leaks_cut_anywhere(tmp_path: Path, seed: str) -> None:
     policies = ["builtin:default", "builtin:pseudonyms"]
     assert_perfect(*measured(tmp_path, seed, policies, "--oracle", "exhaustive-2-part"))
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("seed", [f"{number:08x}" for number in range(7, 2**32, 2**30)])
+def test_g38_surrogates_come_back_and_nothing_leaks_cut_anywhere(tmp_path: Path, seed: str) -> None:
+    assert_perfect(*measured(tmp_path, seed, with_surrogates(tmp_path), "--oracle", "exhaustive-2-part"))
