@@ -122,6 +122,8 @@ class Extra(msgspec.Struct, frozen=True):
     """What it puts together, each of which is another of what the unit says; empty: nothing."""
     word: bool = False
     """A word of the protocol, which says nothing by itself; joined with what comes behind it, it may."""
+    known: int = 0
+    """So many parts of the path lead to a field that servers are known to send; 0: nobody knows the field."""
 
 
 class Unit(msgspec.Struct, frozen=True, kw_only=True):

@@ -21,6 +21,7 @@ from checkstream.core.pseudonyms.register import Register
 from checkstream.core.steps import Steps, joining
 from checkstream.core.terms import COMMON, Channel, Delta, Extra, Finding, Stage, Unit
 from checkstream.core.wire.answers.answer import LEGACY_CALL
+from checkstream.core.wire.answers.extras import is_known
 from checkstream.core.wire.json_text.lists import ANYWHERE, told_by
 from checkstream.core.wire.json_text.spans import NAME, Path
 
@@ -56,6 +57,8 @@ class _Place(msgspec.Struct):
     channel: Channel
     key: tuple[int, Path, int]
     """What stands there of a unit (see `key_of`)."""
+    known: bool
+    """Servers are known to send what stands there."""
     before: _Place | None = None
     """The entry of the same list that had begun before it."""
     judge: Judge | None = None
@@ -315,7 +318,7 @@ class Extras:
         if place is None:
             number = self._next.get(extra.choice, 0)
             self._next[extra.choice] = number + 1
-            place = _Place(Channel("extra", extra.choice, number), key)
+            place = _Place(Channel("extra", extra.choice, number), key, is_known(extra))
             entry = _of_any_index(key)
             if entry != key:
                 place.before = self._last.get(entry)
@@ -461,11 +464,11 @@ class Extras:
         """Something has been judged that what comes may go on with, or not."""
         return bool(self._open)
 
-    def judged(self, judge: Judge) -> str:
-        """Note who judges one of the channels; return where its text stands, for the record."""
+    def judged(self, judge: Judge) -> str | None:
+        """Note who judges one of the channels; return where its text stands, for the record, if nobody knows it."""
         place = self._by_channel[judge.channel]
         place.judge = judge
-        return spelled(place.key[1])
+        return None if place.known else spelled(place.key[1])
 
     def call_of(self, channel: Channel) -> int | None:
         """Return the number of the call, block or item that one of the channels is a member of, if it is of one."""

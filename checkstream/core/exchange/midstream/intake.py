@@ -248,7 +248,9 @@ class Intake:
         if channel.kind in CALL:
             choice.begin_call(channel.call, judge)
         if channel.kind == "extra":
-            self._checking.ledger.scanned(f"midstream:extra:{self._sieve.extras.judged(judge)}")
+            unknown = self._sieve.extras.judged(judge)
+            if unknown is not None:
+                self._checking.ledger.scanned(f"midstream:extra:{unknown}")
             call = self._sieve.extras.call_of(channel)
             if call is not None:
                 choice.members[channel] = call

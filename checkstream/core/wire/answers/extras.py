@@ -123,16 +123,22 @@ class Extras:
         path: Path,
         place: Path | None = None,
         again: Literal["read", "first", "never"] = "read",
+        *,
+        root: int = 0,
     ) -> None:
-        """Take a value that stands in a field which servers are known to send; see `Extra` for the arguments."""
+        """Take a value that stands in a field which servers are known to send; see `Extra` for the arguments.
+
+        `root`: so many parts of the path lead to that field; 0: all do.
+        """
+        to = root or len(path)
         if isinstance(value, str):
             word = is_constant(value)
             if value and not (word and again == "first"):
                 said = self._clean(value, path)
-                self._put(Extra(choice, said, path, joins=True, place=place, again=again, word=word))
+                self._put(Extra(choice, said, path, joins=True, place=place, again=again, word=word, known=to))
         elif isinstance(value, int | float):
             if not _is_plain(value):
-                self._number(choice, value, path)
+                self._number(choice, value, path, known=to)
         elif value:
             self._take(choice, value, path, place, known=True)
 
@@ -185,7 +191,7 @@ class Extras:
                     self._looked = 0
                     yield
                 if not isinstance(inner, list | dict):
-                    self._leaf(choice, inner, at, to, known=known)
+                    self._leaf(choice, inner, at, to, root=len(path) if known else 0)
                     if isinstance(inner, str) and is_wordy(inner) and inner not in CONSTANTS:
                         (named if at[-1] == NAME else words).append(inner)
                     continue
@@ -227,11 +233,11 @@ class Extras:
             self._look_whether_many(len(value))
         return False
 
-    def _leaf(self, choice: int, value: object, path: Path, place: Path | None, *, known: bool = False) -> None:
-        """Take a value which is no container."""
-        if known and path[-1] != NAME:
+    def _leaf(self, choice: int, value: object, path: Path, place: Path | None, *, root: int = 0) -> None:
+        """Take a value which is no container; `root`: as `known` has it, 0 where nobody knows the field."""
+        if root and path[-1] != NAME:
             if not _is_plain(value):
-                self.known(choice, value, path, place)
+                self.known(choice, value, path, place, root=root)
         elif isinstance(value, str):
             self._string(choice, value, path, place)
         elif isinstance(value, int | float) and not isinstance(value, bool):
@@ -277,9 +283,14 @@ class Extras:
             if short is not None and short.isprintable():
                 self._put(Extra(choice, short[: -len(_SPACES)], path, joins=True))
 
-    def _number(self, choice: int, value: float, path: Path) -> None:
+    def _number(self, choice: int, value: float, path: Path, *, known: int = 0) -> None:
         if not (is_drawn(value) and _draws(path)):
-            self._put(Extra(choice, number(value), path))
+            self._put(Extra(choice, number(value), path, known=known))
+
+
+def is_known(extra: Extra) -> bool:
+    """Tell whether servers are known to send what stands where this does: a known field, and known names within it."""
+    return extra.known > 0 and all(isinstance(part, int) or part in NAMES for part in extra.path[extra.known :])
 
 
 def is_constant(text: str) -> bool:

@@ -75,12 +75,13 @@ def besides(
         return None
     # A rank is read as it would be joined, here and over events, and token by token.
     joined = [
-        Extra(choice, clean("".join(rank)), path, joins=True, part=number)
+        Extra(choice, clean("".join(rank)), path, joins=True, part=number, known=len(path))
         for number, rank in enumerate(reading.ranks, start=1)
         if any(rank)
     ]
-    apart = ("\n".join(rank) for rank in reading.ranks if len(rank) > 1)
-    return joined + [Extra(choice, clean(text), path) for text in dict.fromkeys(apart) if text.strip("\n")]
+    ranks = dict.fromkeys("\n".join(rank) for rank in reading.ranks if len(rank) > 1)
+    apart = [Extra(choice, clean(text), path, known=len(path)) for text in ranks if text.strip("\n")]
+    return joined + apart
 
 
 def ids(shadow: object, choice: int, path: Path) -> Generator[None, None, list[Extra] | None]:
@@ -97,7 +98,7 @@ def ids(shadow: object, choice: int, path: Path) -> Generator[None, None, list[E
                 yield
         text = yield from spelling(row)
         if text is not None:
-            found.append(Extra(choice, clean(text), path))
+            found.append(Extra(choice, clean(text), path, known=len(path)))
         if number % _ENTRIES_A_STEP == 0:
             yield
     return found
