@@ -13,7 +13,7 @@ import asyncio
 import contextlib
 import resource
 import socket
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import cast
 
 import msgspec
@@ -30,8 +30,8 @@ from checkstream.listen.hosts import Hosts
 from checkstream.listen.room import Room
 
 Respond = Callable[[BaseRequest], Awaitable[StreamResponse]]
-Refused = Callable[[int, str], None]
-"""Hears the status and the kind of a refusal that no responder has given."""
+Refused = Callable[[int, str], Mapping[str, str]]
+"""Hears the status and the kind of a refusal that no responder has given; returns headers of it."""
 _IDLE_S = 75.0
 """A connection that asks nothing is closed after this time; longer than the usual client's pool keeps it."""
 _FEWEST_SOCKETS, _MOST_FILES, _OTHER_FILES = 64, 131_072, 128
@@ -140,8 +140,7 @@ class Connection(RequestHandler):
             words = "the request body has an encoding that can't be read; send it plain, or with gzip or deflate"
         elif status < 500:
             kind, words = "invalid_request_error", "this is not HTTP/1.1 that can be read; check the request's head"
-        self._refused(status, kind)
-        return _refusal(status, kind, words)
+        return _refusal(status, kind, words, self._refused(status, kind))
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Begin the header deadline; let the kernel give up on a caller that vanished."""
@@ -238,7 +237,7 @@ def _most_sockets() -> int:
     return max(_FEWEST_SOCKETS, min(_MOST_FILES, most if most > 0 else _MOST_FILES) // 2 - _OTHER_FILES)
 
 
-def _refusal(status: int, kind: str, words: str) -> Response:
+def _refusal(status: int, kind: str, words: str, headers: Mapping[str, str]) -> Response:
     """Return the answer to what no responder has seen; what is left of the request is not read."""
     told = words.encode("utf-8", "replace").decode()  # what was quoted may be no text
     error = {"type": kind, "code": kind, "message": told, "param": None}
@@ -246,14 +245,15 @@ def _refusal(status: int, kind: str, words: str) -> Response:
         status=status,
         body=msgspec.json.encode({"error": error}),
         content_type="application/json",
-        headers={hdrs.SERVER: "checkstream"},
+        headers={**headers, hdrs.SERVER: "checkstream"},
     )
     response.force_close()
     return response
 
 
-def _unheard(_status: int, _kind: str) -> None:
+def _unheard(_status: int, _kind: str) -> Mapping[str, str]:
     """Tell nobody."""
+    return {}
 
 
 def connection_of(request: BaseRequest) -> Connection:
@@ -381,8 +381,7 @@ class Listener:
             return await self._respond(request)
         except (HostForeign, OriginForeign) as error:
             status, kind = (421, "host_not_allowed") if isinstance(error, HostForeign) else (403, "origin_not_allowed")
-            self._refused(status, kind)
-            return _refusal(status, kind, str(error))
+            return _refusal(status, kind, str(error), self._refused(status, kind))
         finally:
             connection.finish()
 

@@ -13,10 +13,11 @@ from aiohttp.web import BaseRequest, Response
 from checkstream.proxy.accept import Route, on_path
 from checkstream.proxy.background import EARLIER_RISK
 from checkstream.proxy.confirm import CONFIRM
-from checkstream.proxy.replies import ACTION, POLICY, STREAM
+from checkstream.proxy.ids import REQUEST_ID, STREAM
+from checkstream.proxy.replies import ACTION, POLICY
 
 _EXPOSED = (
-    f"{STREAM}, {POLICY}, {ACTION}, {CONFIRM}, {EARLIER_RISK}, x-request-id, x-should-retry, retry-after, "
+    f"{STREAM}, {POLICY}, {ACTION}, {CONFIRM}, {EARLIER_RISK}, {REQUEST_ID}, request-id, x-should-retry, retry-after, "
     "mcp-session-id"
 )
 _PREFLIGHT_S = "600"

@@ -11,6 +11,7 @@ from checkstream.core.commands import Decided, Observe, StreamRecord
 from checkstream.core.conversation import ALARM
 from checkstream.core.terms import unknown_of
 from checkstream.errors import CheckstreamError, ScoringReason, UpstreamError
+from checkstream.proxy.ids import STREAM, identify, new_id
 from checkstream.proxy.replies import row
 from checkstream.telemetry.logs import Log
 from checkstream.telemetry.metrics import Metrics
@@ -234,10 +235,16 @@ class Counted:
         """Count an answer that no exchange has given, such as that to a browser's preflight."""
         self._metrics.requests.of(route or NO_ROUTE, str(status)).inc()
 
-    def unheard(self, status: int, kind: str) -> None:
-        """Count and log a request that was refused before a route was looked for: unreadable, or foreign."""
+    def unheard(self, status: int, kind: str) -> Mapping[str, str]:
+        """Count and log a request that was refused before a route was looked for: unreadable, or foreign.
+
+        Returns the headers that tell the caller under which id.
+        """
+        told = {STREAM: new_id()}
+        identify(told)
         self.answered(None, status)
-        self._log.info("request.refused", stream=None, route=None, kind=kind, status=status)
+        self._log.info("request.refused", stream=told[STREAM], route=None, kind=kind, status=status)
+        return told
 
     def checked(self, detector: str, seconds: float, failure: ScoringReason | None) -> None:
         """Note a check by a classifier."""

@@ -11,6 +11,7 @@ from aiohttp.web import BaseRequest, Response, StreamResponse
 from checkstream.errors import AuditError, UpstreamError
 from checkstream.listen import Connection
 from checkstream.proxy.accept import Route
+from checkstream.proxy.ids import identify
 from checkstream.proxy.outgoing import Outgoing
 
 Record = Callable[[int], Awaitable[None]]
@@ -52,6 +53,7 @@ class Passing:
             async with route.upstream.send(sent, body or None) as pulled:
                 headers = pulled.answer.headers_passed()
                 headers.update(self._headers)
+                identify(headers)
                 data = await pulled.read()
                 await self._record(pulled.answer.status)
                 self._response = StreamResponse(status=pulled.answer.status, headers=headers)

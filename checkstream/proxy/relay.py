@@ -32,6 +32,7 @@ from checkstream.proxy.capacity import Load
 from checkstream.proxy.counts import StreamCounts
 from checkstream.proxy.fetching import OF_UPSTREAM, Fetching
 from checkstream.proxy.headers import condemned
+from checkstream.proxy.ids import identify
 from checkstream.proxy.inbox import Inbox
 from checkstream.proxy.machine import Machine, last_commands
 from checkstream.proxy.outgoing import Outgoing
@@ -385,6 +386,7 @@ class Exchange:
         headers = self._headers_of_answer()
         headers.update(_STREAM_HEADERS)
         headers.update(self._headers)
+        identify(headers, self._surface.id_headers)
         headers["content-type"] = f"{self._surface.framing.media}; charset=utf-8"
         self._response = StreamResponse(status=200, headers=headers)
         if not self._connection.left:
@@ -424,6 +426,7 @@ class Exchange:
         """Return the upstream's headers that a whole answer keeps, with the proxy's own."""
         headers = self._headers_of_answer()
         headers.update(self._headers)
+        identify(headers, self._surface.id_headers)
         return headers
 
     def _headers_of_answer(self) -> CIMultiDict[str]:

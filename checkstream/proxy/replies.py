@@ -49,8 +49,8 @@ from checkstream.errors import (
     VaultFailed,
     WireError,
 )
+from checkstream.proxy.ids import identify
 
-STREAM = "x-checkstream-stream"
 POLICY = "x-checkstream-policy"
 ACTION = "x-checkstream-action"
 
@@ -115,6 +115,8 @@ TABLE: Mapping[type[CheckstreamError], ErrorReply] = {
 class ErrorShape(Protocol):
     """The part of a surface that writes its error object."""
 
+    id_headers: tuple[str, ...]
+
     def error_body(self, kind: str, message: str, rule_id: str | None = None) -> bytes:
         """Return the surface's error object."""
 
@@ -136,6 +138,7 @@ def error_response(error: BaseException, shape: ErrorShape, headers: Mapping[str
     if isinstance(error, MethodWrong) and error.args[1:]:
         sent["allow"] = ", ".join(error.args[1])
         message = str(error.args[0])
+    identify(sent, shape.id_headers)
     return Response(
         status=reply.status,
         body=shape.error_body(reply.kind, message),

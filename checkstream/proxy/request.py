@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import collections
 import contextlib
-import secrets
 import time
 from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
@@ -46,6 +45,7 @@ from checkstream.proxy.cors import origins_of, preflight, shown_to
 from checkstream.proxy.counts import Counted, StreamCounts
 from checkstream.proxy.envelope import around
 from checkstream.proxy.headers import Media, media_of_request
+from checkstream.proxy.ids import STREAM, new_id
 from checkstream.proxy.machine import Machine
 from checkstream.proxy.meter import Meter
 from checkstream.proxy.outgoing import Outgoing
@@ -54,12 +54,11 @@ from checkstream.proxy.questions import Classifiers, Names, Past, Tools
 from checkstream.proxy.quiet import QuietOfCaller, QuietTexts
 from checkstream.proxy.recorder import Recorder
 from checkstream.proxy.relay import Admitted, Exchange, Services
-from checkstream.proxy.replies import POLICY, STREAM, error_response
+from checkstream.proxy.replies import POLICY, error_response
 from checkstream.proxy.sessions import Sessions
 from checkstream.proxy.trail import Trail
 from checkstream.proxy.turns import Turns
 
-_CONSONANTS = "bcdfghjklmnpqrstvwxz"
 _CONTEXT, _CONVERSATION = "x-checkstream-context", "x-checkstream-conversation"
 _MAX_BYTES = MappingProxyType({_CONTEXT: 8192, _CONVERSATION: 512})
 """Of the headers that speak to policies."""
@@ -167,7 +166,7 @@ class Proxy:
 
     async def respond(self, request: BaseRequest) -> StreamResponse:
         """Answer one request. Every error has its row in `replies.TABLE`."""
-        stream = _new_id()
+        stream = new_id()
         path = request.rel_url.raw_path
         shape = self._shape(path)
         asks_first = preflight(self._routes(), request)
@@ -478,12 +477,6 @@ def _method(request: BaseRequest) -> str:
     """Return how a request asks; `WebSocket` where it asks for one, which no route takes: nobody would read it."""
     upgrades = ",".join(request.headers.getall(hdrs.UPGRADE, ())).lower().split(",")
     return "WebSocket" if any(each.strip().startswith("websocket") for each in upgrades) else request.method
-
-
-def _new_id() -> str:
-    """Return an id of 91 bits in which no two figures, and no word, stand: by chance they are a part of somebody's."""
-    chance = iter(secrets.token_bytes(24))
-    return "".join(_CONSONANTS[one % 20] + str(next(chance) % 10) for one in chance)
 
 
 def _one_of(name: str, given: Sequence[str]) -> str | None:

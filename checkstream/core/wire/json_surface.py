@@ -21,6 +21,7 @@ class JsonSurface(ABC):
     """The common part of a `Surface`."""
 
     methods: frozenset[str] = frozenset({"POST"})
+    id_headers: tuple[str, ...] = ("x-request-id",)
     calls_at_once = False
     has_last_word = False
     parts_of_answers: frozenset[str] = frozenset()

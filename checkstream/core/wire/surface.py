@@ -229,6 +229,8 @@ class Spoken(Protocol):
     """Parameters of the query by which a caller could get an answer in pieces, each of which says nothing by itself."""
     methods: frozenset[str]
     """Of HTTP, that it takes."""
+    id_headers: tuple[str, ...]
+    """In which headers of an answer its clients look for the id of the request."""
 
     def error_event(self, kind: str, message: str, rule_id: str | None = None) -> bytes:
         """Return the surface's error event for a stream that can't go on."""

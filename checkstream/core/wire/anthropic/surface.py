@@ -22,11 +22,14 @@ from checkstream.core.wire.openai import edits as openai_edits
 from checkstream.core.wire.surface import Edit, Request, Sending, Shaping
 from checkstream.errors import WireError
 
+_ID_HEADERS: tuple[str, ...] = ("x-request-id", "request-id")
+
 
 class AnthropicMessages(JsonSurface):
     """The surface `anthropic.messages`."""
 
     name = "anthropic.messages"
+    id_headers = _ID_HEADERS
     events = answers.EVENTS
     framing = EVENTS
     has_last_word = True
@@ -120,6 +123,7 @@ class AnthropicCounting(Counting, AnthropicMessages):
     """
 
     name = "anthropic.count_tokens"
+    id_headers = _ID_HEADERS
     figures = frozenset({"type", "error", "input_tokens", "request_id"})
 
     def writing_whole(self, unit: Unit, edit: Edit, finish: Mapping[int, str]) -> Generator[None, None, bytes]:

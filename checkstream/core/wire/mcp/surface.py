@@ -55,6 +55,7 @@ class Mcp:
     framing = MESSAGES
     methods = frozenset({"POST", "GET", "DELETE"})
     parts_of_answers = frozenset[str]()
+    id_headers: tuple[str, ...] = ("x-request-id",)
     callers = Side(messages.reading_callers)
     servers = Side(messages.reading_servers)
     errors = Side(messages.reading_errors)
