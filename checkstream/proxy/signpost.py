@@ -12,6 +12,14 @@ from checkstream.config import Match
 from checkstream.core.wire.places import PLACES, fault_of, surface_at
 
 _SHOWN = 200
+_MOST_TOLD = 6
+"""Of the paths or models that routes take: who reads it looks for one, and an operator has the configuration."""
+_FRONT_DOORS = frozenset({"", "/", "/v1", "/v1/"})
+"""Where people look first, with a browser or with `curl`."""
+_WHO = (
+    "this is checkstream, which guards a model server: give this address, for OpenAI's API with `/v1` behind it, to a "
+    "client as its base URL"
+)
 _UNREAD = frozenset({
     "/v1/assistants", "/v1/audio", "/v1/batches", "/v1/containers", "/v1/conversations", "/v1/evals", "/v1/files",
     "/v1/fine_tuning", "/v1/images", "/v1/realtime", "/v1/score", "/v1/threads", "/v1/tokenize", "/v1/detokenize",
@@ -62,9 +70,10 @@ def wrong_path(routes: Sequence[Taken], path: str, method: str) -> str:
     if like is not None and fault_of(path) is None:
         line = _line(path, "POST", f"surface: {like}, {guarded}")
         return f"{asked}; if `{like}` is spoken there, this line under `routes` of the configuration guards it: {line}"
+    who = f"{_WHO}; " if path in _FRONT_DOORS else ""
     plain = [route.match for route in routes if "{" not in route.match.path]
-    known = ", ".join(dict.fromkeys(f"`{match.method} {match.path}`" for match in plain))
-    return f"{asked}; routes take {known}" if known else asked
+    taken = _some([f"{match.method} {match.path}" for match in plain])
+    return f"{asked}; {who}routes take {taken}" if taken else asked
 
 
 def not_yet(path: str) -> str | None:
@@ -84,8 +93,19 @@ def wrong_model(routes: Sequence[Taken], model: str) -> str:
     """Return what to say of a model that no route takes."""
     known = sorted({route.match.model for route in routes})
     near = difflib.get_close_matches(model, known, n=1)
-    hint = f"did you mean `{near[0]}`?" if near else "routes take " + ", ".join(f"`{name}`" for name in known)
+    hint = f"did you mean `{near[0]}`?" if near else f"routes take {_some(known)}"
     return f"no route takes the model `{model[:_SHOWN]}`; {hint}"
+
+
+def _some(names: Sequence[str]) -> str:
+    """Return the first few of what routes take, and how many more there are; of what begins alike the shortest."""
+    shown: list[str] = []
+    every = list(dict.fromkeys(names))
+    for name in every:
+        if len(shown) < _MOST_TOLD and not any(name.startswith(f"{known}/") for known in shown):
+            shown.append(name)
+    told = ", ".join(f"`{name}`" for name in shown)
+    return f"{told} and {len(every) - len(shown)} more" if len(every) > len(shown) else told
 
 
 def _line(path: str, method: str, rest: str) -> str:

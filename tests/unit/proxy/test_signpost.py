@@ -36,6 +36,8 @@ def test_another_path_is_told_which_there_are() -> None:
     said = wrong_path(ROUTES, "/somewhere", "GET")
     assert said.startswith("no route takes `GET /somewhere`; routes take `POST /v1/chat/completions`,")
     assert "`POST /v1/embeddings`" in said
+    assert "/v1/responses/input_tokens" not in said  # with `/v1/responses`, nobody needs to be told
+    assert len(said) < 300
     assert wrong_path([], "/x", "GET") == "no route takes `GET /x`"
     assert "`server.admin`" in wrong_path(ROUTES, "/metrics", "GET")
 
@@ -73,6 +75,22 @@ def test_g31_what_no_surface_reads_is_named_however_it_is_written(method: str, p
 )
 def test_what_is_called_alike_is_something_else(path: str) -> None:
     assert "in this version" not in wrong_path(ROUTES, path, "POST")
+
+
+@pytest.mark.parametrize("path", ["", "/", "/v1", "/v1/"])
+def test_who_looks_at_the_front_door_is_told_what_stands_here_and_where_to_go(path: str) -> None:
+    said = wrong_path(ROUTES, path, "GET")
+    assert "this is checkstream" in said
+    assert "base URL" in said
+    assert said.endswith("`POST /v1/moderations` and 22 more")
+    assert "this is checkstream" not in wrong_path(ROUTES, "/favicon.ico", "GET")
+
+
+def test_of_many_routes_and_models_few_are_told() -> None:
+    many = [Taken(Match(path=f"/p{n}", model=f"a-{n}"), "u") for n in range(500)]
+    for said in (wrong_path(many, "/somewhere", "GET"), wrong_model(many, "x")):
+        assert said.endswith(" and 494 more")
+        assert len(said) < 200
 
 
 @pytest.mark.parametrize(
