@@ -26,7 +26,13 @@ _LAST_CHUNK = b"\r\n0\r\n\r\n"
 _TAIL = len(_LAST_CHUNK)
 _LONGEST_HEAD = 65_536
 """Bytes of names and values of an answer's headers, and of what stands behind its body."""
+_MOST_AROUND = 2 * _LONGEST_HEAD
+_AROUND_A_BYTE = 16
+"""Bytes of an answer that are not its body: so many, and so many more for each byte of the body, which may come in
+chunks of one. More is a head, a chunk's length or a trailer that never ends, of which nobody is told."""
 _NO_BODY = frozenset({204, 304})
+_STATUSES = range(100, 600)
+"""That HTTP has (RFC 9110 15)."""
 
 
 class Head(msgspec.Struct, frozen=True):
@@ -56,9 +62,9 @@ class Line(asyncio.BufferedProtocol):
     """One connection; a request at a time."""
 
     __slots__ = (
-        "_answers", "_bare", "_body", "_bytes", "_complete", "_fault", "_free", "_head", "_head_bytes", "_headers",
-        "_headers_bytes", "_heard_at", "_loop", "_parser", "_paused", "_room", "_said_all", "_silence_s", "_status",
-        "_stays", "_tail", "_taker", "_told_head", "_transport", "_until_close", "_watching",
+        "_answers", "_bare", "_body", "_body_bytes", "_bytes", "_complete", "_fault", "_free", "_head", "_head_bytes",
+        "_headers", "_headers_bytes", "_heard", "_heard_at", "_loop", "_parser", "_paused", "_room", "_said_all",
+        "_silence_s", "_status", "_stays", "_tail", "_taker", "_told_head", "_transport", "_until_close", "_watching",
     )  # fmt: skip
 
     def __init__(self, loop: asyncio.AbstractEventLoop, room: memoryview, free: Callable[[Line], None]) -> None:
@@ -88,7 +94,8 @@ class Line(asyncio.BufferedProtocol):
         self._told_head = self._until_close = self._said_all = False
         self._fault: Exception | None = None
         self._head = bytearray()
-        self._head_bytes = self._headers_bytes = self._answers = self._status = 0
+        self._head_bytes = self._headers_bytes = self._body_bytes = self._answers = self._status = 0
+        self._heard = False
         self._headers: CIMultiDict[str] = CIMultiDict()
         self._body: list[bytes] = []
         self._tail = b""
@@ -171,7 +178,6 @@ class Line(asyncio.BufferedProtocol):
         if parser is None or self._taker is None:
             self.drop()
             return
-        self._heard_at = self._loop.time()
         self._bytes += len(data)
         self._tail = data[-_TAIL:] if len(data) >= _TAIL else (self._tail + data)[-_TAIL:]
         if not self._head_bytes:
@@ -180,6 +186,10 @@ class Line(asyncio.BufferedProtocol):
             parser.feed_data(data)
         except (httptools.HttpParserError, httptools.HttpParserUpgrade) as error:
             self._fault = error
+        if self._bytes - self._body_bytes > _MOST_AROUND + _AROUND_A_BYTE * self._body_bytes and not self._complete:
+            self._fault = ValueError("more stands around the answer than in it")
+        if self._heard:  # a head or a body that only trickles in its lengths or trailers is silence
+            self._heard, self._heard_at = False, self._loop.time()
         self._tell()
 
     def _find_head_end(self, data: bytes) -> None:
@@ -223,6 +233,9 @@ class Line(asyncio.BufferedProtocol):
         if self._complete or self._parser is None:
             return
         status = self._parser.get_status_code()
+        if status not in _STATUSES:
+            raise ValueError("the answer has a status that HTTP has not")
+        self._heard = True
         if HTTPStatus.CONTINUE <= status < HTTPStatus.OK and status != HTTPStatus.SWITCHING_PROTOCOLS:
             self._headers = CIMultiDict()
             return
@@ -232,6 +245,8 @@ class Line(asyncio.BufferedProtocol):
 
     def on_body(self, data: bytes) -> None:
         """Keep bytes of the body until all that has come is read."""
+        self._heard = True
+        self._body_bytes += len(data)
         if not self._complete:
             self._body.append(data)
 

@@ -101,6 +101,8 @@ ANSWERS: dict[str, tuple[bytes, Told]] = {
     "broken off": (SIZED[:-1], (200, {"Content-Length": "18"}, BODY[:-1], "reset")),
     "a chunk without a length": (CHUNKED[:-5] + b"zz\r\n", (200, {"Transfer-Encoding": "chunked"}, BODY, "reset")),
     "no head": (OK, (0, {}, b"", "reset")),
+    "a status of no answer": (b"HTTP/1.1 000 X\r\nContent-Length: 0\r\n\r\n", (0, {}, b"", "protocol")),
+    "a status behind all others": (b"HTTP/1.1 600 X\r\nContent-Length: 0\r\n\r\n", (0, {}, b"", "protocol")),
     "no HTTP": (b"+OK hello\r\n", (0, {}, b"", "protocol")),
     "another protocol": (b"HTTP/1.1 101 Switching\r\nUpgrade: x\r\n\r\n", (101, {"Upgrade": "x"}, b"", "ended")),
 }
@@ -133,6 +135,46 @@ def test_g22_headers_without_an_end_are_refused(where: str) -> None:
     told, again = hear([before, *itertools.islice(more, 100_000)])
     assert told[3] == ("reset" if where == "trailers" else "protocol")
     assert not again
+
+
+ENDLESS = {
+    "one header": (OK + b"X: ", b"y" * ROOM, "protocol"),
+    "the name of a header": (OK, b"y" * ROOM, "protocol"),
+    "hints without a header": (b"", b"HTTP/1.1 103 Hints\r\n\r\n", "protocol"),
+    "the length of a chunk": (CHUNKED[:-5], b"0" * ROOM, "reset"),
+    "what is told of a chunk": (CHUNKED[:-5] + b"5;", b"y" * ROOM, "reset"),
+    "one trailer": (CHUNKED[:-2] + b"X: ", b"y" * ROOM, "reset"),
+}
+
+
+@pytest.mark.parametrize("name", ENDLESS)
+def test_g22_what_stands_around_an_answer_and_never_ends_is_refused(name: str) -> None:
+    before, more, kind = ENDLESS[name]
+    told, again = hear([before, more * 10_000])
+    assert (told[3], again) == (kind, False)
+
+
+def test_an_answer_in_chunks_of_one_byte_is_one() -> None:
+    said = b"".join(b"00000001\r\n%c\r\n" % sign for sign in BODY * 1000)
+    told, again = hear([OK + b"Transfer-Encoding: chunked\r\n\r\n", said, b"0\r\n\r\n"], closes=False)
+    assert (told[2:], again) == ((BODY * 1000, "ended"), True)
+
+
+TRICKLES = {"head": (b"", OK + b"X: " + b"y" * 30), "chunk": (CHUNKED[:-5], b"0" * 30)}
+
+
+@pytest.mark.parametrize("where", TRICKLES)
+async def test_a_head_or_the_end_of_a_body_that_only_trickles_is_silence(where: str) -> None:
+    before, trickling = TRICKLES[where]
+    line, taking = Line(asyncio.get_running_loop(), memoryview(bytearray(1024)), lambda _: None), Taking()
+    line.connection_made(Wire())
+    line.ask(b"request", taking, bare=False, silence_s=0.1)
+    for piece in (before, *(trickling[at : at + 1] for at in range(40))):
+        if piece and not taking.end:
+            line.get_buffer(-1)[: len(piece)] = piece
+            line.buffer_updated(len(piece))
+        await asyncio.sleep(0.01)
+    assert taking.told[3] == "idle"
 
 
 async def test_what_is_asked_of_a_line_that_is_gone_is_told_as_broken_off() -> None:
