@@ -99,6 +99,9 @@ OBJECTS: Mapping[str, Callable[[int], str]] = MappingProxyType({
     "members of objects": _object(lambda _: {}),
     "members of levels": _object(lambda _: _deep("[", '""', "]")),
     "names to edit": lambda size: _dumped({_EDITED.format(n): n for n in range(size // 25)}),
+    "a long name": lambda size: '{"' + "a" * size + '":1}',
+    "a long name of words": lambda size: '{"' + filled(b"word ", size).decode() + '":1}',
+    "a long name to edit": lambda size: '{"' + filled(b"bob@example.com ", size).decode() + '":1}',
     "names of escapes": lambda size: "{" + ",".join(f'"\\"{n}":1' for n in range(size // 12)) + "}",
 })  # fmt: skip
 SHAPES: Mapping[str, Callable[[int], str]] = MappingProxyType({**TEXTS, **LISTS, **OBJECTS})

@@ -65,6 +65,8 @@ SEEN_LONG = [
     ("responses, whole", "instead output.0.summary", "calls"),
     ("responses, whole", "beside text.format", "levels"),
     ("responses, whole", "instead background", "addresses in a list"),
+    ("chat, asked", "within all", "a long name to edit"),
+    ("messages, whole", "within content.2.input", "a long name"),
 ]
 """What has been long where it is long: the longest step took between 5 and 40 ms."""
 
@@ -98,6 +100,11 @@ def test_g33_what_was_long_where_it_is_short_is_not(form: str, place: str, shape
 @pytest.mark.parametrize(("form", "place", "shape"), SEEN_LONG)
 def test_g33_what_was_long_where_it_is_long_is_not(form: str, place: str, shape: str) -> None:
     assert long_steps_of(form, place_of(form, place), shape, LONG) == []
+
+
+@pytest.mark.parametrize("form", ["chat, whole", "chat, streamed"])
+def test_g33_a_long_name_is_looked_at_in_steps(form: str) -> None:
+    assert long_steps_of(form, Place((), "within"), "a long name to edit", 8 * LONGER) == []
 
 
 def test_g33_log_probabilities_of_a_part_are_looked_at_in_steps() -> None:

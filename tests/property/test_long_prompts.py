@@ -61,6 +61,7 @@ def bodies() -> Mapping[str, bytes]:
         "tools": chat("hi", tools=[schema(n) for n in range(2500)]),
         "tools beside an edit": chat(MAIL, tools=[schema(n) for n in range(2500)]),
         "fields": chat("hi", **{f"field_{n}": n for n in range(8_000)}),
+        "fields of long names": chat("hi", **{f"{n} " + "a word, " * 7000: n for n in range(150)}),
         "names": chat("hi", metadata={f"name {n}": "value" for n in range(10_000)}),
         "ids": chat("hi", stop_token_ids=[12345] * 150_000),
         "numbers": chat("hi", xx=[123456] * 8_000),

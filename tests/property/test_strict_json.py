@@ -18,7 +18,7 @@ from checkstream.errors import RequestInvalid
 from tests.watchdog import MOST_S, pace, without_collections
 
 JSON = StrictJson("it")
-ANSWERS = StrictJson("it", Dialect(values=1_000_000, halves=100, variants=True, wide=True))
+ANSWERS = StrictJson("it", Dialect(values=1_000_000, halves=100, variants=True, wide=True, name_bytes=1_048_576))
 """What whole answers are read by."""
 TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=40) | st.sampled_from([
     "x" * 2000, "é" * 900, "\U0001f600" * 300, '\n"\\' * 30, "\u2028\x7f", "\x00\x1f",
@@ -126,6 +126,10 @@ def test_an_answer_is_bounded_too() -> None:
         ('{"a":{"b":["\\udc00"]}}', r"it has a lone surrogate in `a\.b\[0\]`"),
         ('{"a":"' + "\\n" * 40_000 + '\\ud83d"}', "it has a lone surrogate in `a`"),
         ('{"a":' + "9" * 5000 + "}", "too large"),
+        ('{"' + "a" * 65_537 + '":1}', "a member whose name has more than 65536 bytes"),
+        ('{"a":{"' + "é" * 32_769 + '":1}}', "a member whose name has more than 65536 bytes"),
+        ('{"' + "a" * 9_000_000 + '":1}', "a member whose name has more than 65536 bytes"),
+        ('{"one":1,"One":1}', "an object with both `one` and `One`"),
         ('{"a":1} x', "not JSON at byte `8`: extra data"),
         ('{"a":"' + "é" * 1_100_000 + '"}', "`a` is no ASCII and has more than"),
         ('{"a":"\\n' + "é" * 1_100_000 + '"}', "`a` is no ASCII and has more than"),
@@ -159,6 +163,13 @@ def large(size: int) -> Mapping[str, bytes]:
         "spaces": b"{" + b" " * size + b'"x":1}',
         "no end": b'{"x":"' + b"a" * size,
         "brackets": b'{"x":' + b"[" * size,
+        "a long name": b'{"' + b"A" * (4 * size) + b'":1}',
+        "a long name with an escape": b'{"\\n' + b"A" * (4 * size) + b'":1}',
+        "a long name of other letters": b'{"' + "É".encode() * min(size // 2, 1_000_000) + b'":1}',
+        "long names": b"{" + b",".join(b'"%d%b":1' % (n, b"A" * 60_000) for n in range(size // 60_000)) + b"}",
+        "one name in two spellings": (
+            b"{" + b'"n%d":1,' * 20_000 % (*range(20_000),) + b'"%b":1,"%b":1}' % (b"a" * 60_000, b"A" * 60_000)
+        ),
         "many texts": b'{"x":[' + (b'"' + b"a" * 1025 + b'",') * (size // 1030) + b"1]}",
     }
 

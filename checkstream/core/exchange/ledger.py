@@ -24,6 +24,8 @@ _MAX_FIRED_ON = 256
 _MAX_UNSCANNED = 100
 """Names that the record keeps of what was not scanned; the upstream chooses them."""
 _MAX_NAME_CHARS = 100
+_READ_NAME_CHARS = 256
+"""What is looked at of a longer name, before that: each of its words is looked for in all of it."""
 _JUDGES_A_STEP = 256
 _MAX_WORD_CHARS = 40
 _MAX_DIGITS = 4
@@ -270,6 +272,10 @@ class _Seen:
 
 def _named(name: str) -> str:
     """Return a place as a record may have it: a name in it may be the caller's or the upstream's secret."""
+    if len(name) > _READ_NAME_CHARS:
+        name = name[:_READ_NAME_CHARS]
+        torn = name.translate(_JOINTS).rpartition("\0")[2]
+        name = f"{name.removesuffix(torn)}?"  # nobody has looked at all of its last word
     numbers = sum(map(str.isdigit, name)) > _MAX_ALL_DIGITS
     for word in sorted(name.translate(_JOINTS).split("\0"), key=len, reverse=True):
         if word and not (_is_harmless(word) and not (numbers and any(map(str.isdigit, word)))):

@@ -65,6 +65,8 @@ _REASONS = {"max_tokens": "length", "max_output_tokens": "length", "model_length
     reason: reason for reason in ("length", "content_filter")
 }
 _MEMBERS_A_STEP, _OBJECTS_A_STEP = 256, 64
+_CHARS_A_MEMBER = 1024
+"""Of a name: a long one counts for so many members more."""
 _MOST_ENTRIES = 2048
 """Of the lists of one choice."""
 
@@ -257,8 +259,11 @@ class Answer:
         place: Path | None,
     ) -> Walk:
         known, own = names
-        for count, (name, value) in enumerate(fields.items(), 1):
-            if count % _MEMBERS_A_STEP == 0:
+        looked = 0
+        for name, value in fields.items():
+            looked += 1 + len(name) // _CHARS_A_MEMBER
+            if looked >= _MEMBERS_A_STEP:
+                looked = 0
                 yield
             if name in own:
                 continue

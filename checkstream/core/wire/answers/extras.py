@@ -87,8 +87,8 @@ _SPACES = [ord(" ")] * 4
 """Make a list that says something of any."""
 _A_STEP = 256
 """Values that are looked at ..."""
-_VALUES_A_CONTAINER, _LEVELS_A_VALUE = 3, 8
-"""... of which a container counts for more, and each within many others."""
+_VALUES_A_CONTAINER, _LEVELS_A_VALUE, _CHARS_A_VALUE = 3, 8, 4096
+"""... of which a container counts for more, and each within many others, and a long name or text."""
 
 
 class Extras:
@@ -186,7 +186,8 @@ class Extras:
         """So many are open where no list is a text that has others in it."""
         while open_:
             for inner, at, to in open_[-1]:
-                self._looked += 1 + len(at) // _LEVELS_A_VALUE
+                said = len(inner) if isinstance(inner, str) else 0
+                self._looked += 1 + len(at) // _LEVELS_A_VALUE + said // _CHARS_A_VALUE
                 if self._looked >= _A_STEP:
                     self._looked = 0
                     yield

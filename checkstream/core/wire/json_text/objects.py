@@ -16,9 +16,12 @@ from checkstream.errors import RequestInvalid, WireError
 _SHORT_BYTES = 65_536
 _FEW = 4096
 """A body of so many bytes, with so many commas and brackets, is read at once: the dearest take about a millisecond."""
-
-
-_WHOLE = StrictJson("the body", Dialect(values=MOST_VALUES_OF_WHOLE, halves=MOST_HALVES, variants=True, wide=True))
+_NAME_BYTES = 1_048_576
+"""Of the name of a member in a whole answer, as much as an event may have."""
+_WHOLE = StrictJson(
+    "the body",
+    Dialect(values=MOST_VALUES_OF_WHOLE, halves=MOST_HALVES, variants=True, wide=True, name_bytes=_NAME_BYTES),
+)
 
 
 def _refuse_constant(constant: str) -> NoReturn:

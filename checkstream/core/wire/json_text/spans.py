@@ -155,14 +155,15 @@ class JsonText:
                 if listing.done or not self._begin_entry(listing) or listing.begun is None:
                     open_.pop()
                     continue
-                key, start = listing.begun[:2]
+                key, start, name_start, name_end = listing.begun
                 opening = self.text[start]
                 if opening in "{[" and (wanted is None or (*path, key) in wanted):
                     open_.append((self._listing(start), (*path, key)))
                 elif opening in '{["' and wanted is not None:
                     self._passed = start, (yield from self._passing(start))
-                count += 1
-                if count % _ENTRIES_A_STEP == 0:
+                count += 1 + (name_end - name_start) // _CHARS_A_CALL
+                if count >= _ENTRIES_A_STEP:
+                    count = 0
                     yield
         except (ValueError, IndexError) as error:
             raise WireError("the event or body is not JSON that can be edited") from error

@@ -36,6 +36,8 @@ _STRING_BYTES: Final = _BYTES_A_TOKEN * _TOKENS_A_STEP
 _ESCAPED_BYTES: Final = _ESCAPED_A_TOKEN * _TOKENS_A_STEP
 _MOST_OTHER_BYTES: Final = 2_097_152
 """Of one string that is not all ASCII: files are, and what people write is shorter."""
+_NAME_BYTES: Final = 65_536
+"""Of the name of a member: what looks names up takes each of them whole, in one step."""
 _MOST_OCTETS: Final = 4
 """Of one character in UTF-8."""
 _LONGEST_TOKEN: Final = 12
@@ -87,6 +89,8 @@ class Dialect(msgspec.Struct, frozen=True):
     """Names of one object may differ in letter case alone."""
     wide: bool
     """Numbers may need more than 64 bits."""
+    name_bytes: int = _NAME_BYTES
+    """The most of the name of a member."""
 
 
 CALLERS: Final = Dialect(values=MAX_VALUES, halves=0, variants=False, wide=False)
@@ -116,9 +120,9 @@ class StrictJson:
         """Return the object that `data` is, in steps.
 
         Raises:
-            RequestInvalid: not UTF-8, not one JSON object, nested too deeply, more values than are taken, duplicate
-                names, or, as the dialect has it, case-variant names, numbers that don't fit 64 bits, or half a pair of
-                surrogates.
+            RequestInvalid: not UTF-8, not one JSON object, nested too deeply, more values than are taken, a name that
+                is too long, duplicate names, or, as the dialect has it, case-variant names, numbers that don't fit 64
+                bits, or half a pair of surrogates.
         """
         value = yield from self.reading_value(data)
         if not isinstance(value, dict):
@@ -144,7 +148,8 @@ class _Frame:
         self.members = members
         self.name = ""
         """Of the member whose value is read."""
-        self.folded: set[str] = set()
+        self.folded: dict[str, str] = {}
+        """Names as they are told apart where their letter case does not matter -> as they were written."""
 
 
 class _Reading:
@@ -281,19 +286,18 @@ class _Reading:
             self._count()
             name, at = str(whole[1], "ascii"), whole.end()
         elif data[at : at + 1] == b'"':
-            at = yield from self._string(at)
+            at = yield from self._string(at, self._dialect.name_bytes)
             name = str(self._last)
         else:
             raise self._not_json(at, "expecting property name enclosed in double quotes")
         folded = name if self._dialect.variants else name.casefold()
         if members is None or folded in (members if self._dialect.variants else frame.folded):
-            first = next((each for each in members or () if each.casefold() == name.casefold()), name)
-            both = f"`{shown(first)}` and `{shown(name)}`"
+            both = f"`{shown(frame.folded.get(folded, name))}` and `{shown(name)}`"
             raise RequestInvalid(f"{self._what} has an object with both {both}; send one")
         if len(members or ()) >= _MOST_MEMBERS:
             raise RequestInvalid(f"{self._what} has an object of more than {_MOST_MEMBERS} members; send less")
         if not self._dialect.variants:
-            frame.folded.add(folded)
+            frame.folded[folded] = name
         frame.name = name
         if whole is not None:
             return at
@@ -354,18 +358,21 @@ class _Reading:
 
     # --- strings
 
-    def _string(self, at: int) -> Generator[None, None, int]:
-        """Read the string that starts at `at`, into `_last`; return where the next token starts."""
+    def _string(self, at: int, most: int | None = None) -> Generator[None, None, int]:
+        """Read the string that starts at `at`, into `_last`; return where the next token starts.
+
+        `most`: it is a name, and has no more bytes than that.
+        """
         self._count()
         short = _plain(self._data, at)
         if short is not None:
             self._last = self._decoded(at + 1, short.end(1))
             end = short.end()
             return (yield from self._skip(end)) if self._data[end : end + 1] in _SPACE else end
-        end = yield from self._long(at + 1)
+        end = yield from self._long(at + 1, most)
         return (yield from self._skip(end + 1))
 
-    def _long(self, start: int) -> Generator[None, None, int]:
+    def _long(self, start: int, most: int | None) -> Generator[None, None, int]:
         """Read a string that is long, or has escapes, into `_last`, piece by piece; return where it ends."""
         data, found, size, at, escaped = self._data, "", 0, start, False
         while data[at : at + 1] != b'"':
@@ -379,9 +386,11 @@ class _Reading:
                 yield
             at = to
             size += len(piece if piece.isascii() else piece.encode("utf-8", "surrogatepass"))
+            if most is not None and size > most:
+                raise RequestInvalid(f"{self._what} has a member whose name has more than {most} bytes; send less")
             if size > _MOST_OTHER_BYTES and not (found.isascii() and piece.isascii()):
-                most = f"{_MOST_OTHER_BYTES} bytes; send less"
-                raise RequestInvalid(f"`{place_of(self._path())}` is no ASCII and has more than {most}")
+                limit = f"{_MOST_OTHER_BYTES} bytes; send less"
+                raise RequestInvalid(f"`{place_of(self._path())}` is no ASCII and has more than {limit}")
             found += piece  # it grows in its place: to join the pieces would be one step, as long as the string
         self._last = found
         return at

@@ -17,8 +17,6 @@ from checkstream.core.wire.requests.fields import SCHEMA_TYPES
 from checkstream.core.wire.requests.prompt import LEAST_DIGITS, Prompt, is_plain, pieces
 from checkstream.core.wire.text_files import is_data_url
 
-_CHARS_A_VALUE = 1024
-
 
 class Reader:
     """Reads the parts of one message; parts that are judged apart have places of their own."""
@@ -101,7 +99,7 @@ class Reader:
         """Read a value in which members are called as its author likes."""
         prompt = self._prompt
         for form, text, at in pieces(value, path):
-            if prompt.spends(1 + len(text) // _CHARS_A_VALUE):
+            if prompt.spends(chars=len(text)):
                 yield
             if form == "text" and is_data_url(text):
                 yield from prompt.file(position, clean(text), at, str(at[-1]))

@@ -184,9 +184,12 @@ class Prompt:
         runs.reverse()
         self.runs = tuple(runs)
 
-    def spends(self, work: int = 1) -> bool:
-        """Note that something was read; tell whether it is the others' turn (`Steps`)."""
-        self._work += work
+    def spends(self, work: int = 1, *, chars: int = 0) -> bool:
+        """Note that something was read, with a text or a name of so many `chars`; tell whether it is the others' turn.
+
+        A long name is as dear as a long text.
+        """
+        self._work += work + chars // _CHARS_A_VALUE
         if self._work < _WORK_A_STEP:
             return False
         self._work = 0
@@ -224,7 +227,7 @@ class Prompt:
         Members of schemas (`system`) that are called by a word are the words of a programmer, and there are many.
         """
         for form, text, at in pieces(value, path):
-            if self.spends():
+            if self.spends(chars=len(text)):
                 yield
             if form == "text":
                 if is_data_url(text):
@@ -259,7 +262,7 @@ class Prompt:
         wordy: list[int] = []
         named: list[int] = []
         for form, text, at in pieces(value, path):
-            if self.spends(1 + len(text) // _CHARS_A_VALUE):
+            if self.spends(chars=len(text)):
                 yield
             if form in ("number", "bytes"):
                 if numbers and len(text) >= LEAST_DIGITS:
@@ -347,7 +350,7 @@ class Prompt:
         for name in found:
             if name in known:
                 continue
-            if self.spends():
+            if self.spends(chars=len(name)):
                 yield
             strange.add(name)
             if name.casefold() in known:

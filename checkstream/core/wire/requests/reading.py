@@ -139,7 +139,7 @@ def _read_fields(
             yield from prompt.all(kind, position, value, (name,))
             position += 1
     for name, value in found.items():
-        if prompt.spends():
+        if prompt.spends(chars=len(name)):
             yield
         if name in texts or name in fields.OWN_FIELDS or name in apart:
             continue

@@ -71,3 +71,13 @@ def test_g37_a_member_whose_name_is_a_secret_is_recorded_without_it(name: str) -
     assert any(place.startswith("ingress:?") for place in named)
     assert any(place.startswith("ingress:messages[].?") for place in named)
     assert name.encode() not in msgspec.json.encode(played.record)
+
+
+@pytest.mark.parametrize("beside", ["b." * 300, "c" * 2000, "a b." * 60])
+def test_g37_of_a_long_name_no_part_of_a_secret_is_recorded_wherever_it_is_cut(beside: str) -> None:
+    for at in range(230, 260):
+        name = f"{'x' * (at % 7)}.{beside}"[:at] + "sk0live16C7e42F292c6912E7710c838347Ae178B4a" * 40
+        body = json.dumps({"model": "m", "messages": [{"role": "user", "content": "x"}], name: 1}).encode()
+        played = play(CHAT, plan(SHAPED), body, [says("a"), ends(), DONE])
+        assert played.record is not None
+        assert b"sk0" not in msgspec.json.encode(played.record)
