@@ -57,17 +57,20 @@ def calm(score: do.Score) -> on.AnyEvent:
     return on.Scored(score.ticket, dict.fromkeys(score.classifiers, 0.0))
 
 
-def steps(guard: Stepping, events: Sequence[on.AnyEvent], answer: Answer = calm) -> list[Step]:
+def steps(
+    guard: Stepping, events: Sequence[on.AnyEvent], answer: Answer = calm, again: Sequence[on.AnyEvent] = ()
+) -> list[Step]:
     """Drive a guard through an exchange as the proxy does, turn after turn; return what each step took.
 
     Args:
         guard: A fresh one.
         events: What happens; what the guard asks of classifiers is answered between two of them.
         answer: Answers for the classifiers.
+        again: What happens once the upstream is asked again, to go on with an answer that a rule has turned.
     """
     pending, found, now = deque(events), list[Step](), 1.0
     answers = deque[on.AnyEvent]()
-    goes_on = cancelled = False
+    goes_on = cancelled = forwarded = False
     with without_collections():
         while goes_on or answers or pending:
             event = on.Resumed() if goes_on else answers.popleft() if answers else pending.popleft()
@@ -84,6 +87,10 @@ def steps(guard: Stepping, events: Sequence[on.AnyEvent], answer: Answer = calm)
                         goes_on = True
                     case do.CancelUpstream():
                         cancelled = True
+                    case do.ForwardRequest() if forwarded:
+                        pending, cancelled = deque(again), False
+                    case do.ForwardRequest():
+                        forwarded = True
                     case do.Score():
                         answers.append(answer(command))
                     case _:

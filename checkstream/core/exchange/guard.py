@@ -70,7 +70,6 @@ _LOOK_WORK = 5
 """Of looking whether a text may leave, and of letting it."""
 _WRITING_WORK = 500
 """Of a step of writing a whole answer."""
-_JUDGES_A_STEP = 512
 _NOTING_WORK = 300
 """Of a step of noting what was found in channels."""
 _OF_UPSTREAM = (UpstreamOpened, UpstreamBytes, UpstreamClosed, UpstreamFailed)
@@ -167,10 +166,10 @@ class Guard(Stepping):
                 yield from course.close_channels()
             if course.state is State.CLOSING and not course.checking.waiting:
                 yield from self._noting()
-            if not course.cannot_be_checked() and not self._go_on():
+            if not course.cannot_be_checked() and not (yield from self._going_further()):
                 break
             yield
-        if self._may_give_whole and (yield from self._settled()):
+        if self._may_give_whole and (yield from course.answer.settling()):
             yield from course.checking.meter.stepping(self._leaving.giving_whole(), _WRITING_WORK)
 
     def _steps_without_work(self) -> Steps | None:
@@ -185,6 +184,13 @@ class Guard(Stepping):
         self._course.exceed_work()
         yield from self._going_on()
 
+    def _going_further(self) -> Generator[None, None, bool]:
+        """Do the next that what is known allows; return whether that has opened a further way to go."""
+        course = self._course
+        if course.answer.turning is not None and course.state in {State.STREAMING, State.CLOSING}:
+            return (yield from self._going_to_turn())
+        return self._go_on()
+
     def _go_on(self) -> bool:
         """Send what may leave, then end the exchange if it is closing and nothing waits any more.
 
@@ -194,8 +200,6 @@ class Guard(Stepping):
         course = self._course
         if course.state is State.CLOSED:
             return False
-        if course.answer.turning is not None and course.state in {State.STREAMING, State.CLOSING}:
-            return self._go_on_to_turn()
         if course.streaming and course.state is not State.FORWARDED:
             if self._release():
                 return True
@@ -212,16 +216,6 @@ class Guard(Stepping):
         if course.state is not State.CLOSING or course.streaming or course.checking.waiting:
             return False
         return course.answer.turning is None
-
-    def _settled(self) -> Generator[None, None, bool]:
-        """Tell, in steps, whether every channel of the answer has ended and been decided."""
-        for count, judge in enumerate(self._course.answer.judges.values(), 1):
-            if not judge.holdback.settled:
-                return False
-            if count % _JUDGES_A_STEP == 0:
-                self._course.checking.meter.spend(_JUDGES_A_STEP)
-                yield
-        return True
 
     def _noting(self, *, whatever: bool = False) -> Steps:
         """Note for the record, in steps, what was found in the channels (see `Ledger.noting`)."""
@@ -244,8 +238,8 @@ class Guard(Stepping):
             meter.spent += _RELEASE_WORK
         return outbox.behind
 
-    def _go_on_to_turn(self) -> bool:
-        closing = self._turning.step()
+    def _going_to_turn(self) -> Generator[None, None, bool]:
+        closing = yield from self._turning.steps()
         if closing:
             return True
         if self._course.answer.turning is not None:
@@ -361,17 +355,16 @@ class Guard(Stepping):
 
     # --- the answer
 
-    def _on_opened(self, event: UpstreamOpened) -> None:
+    def _on_opened(self, event: UpstreamOpened) -> Steps | None:
         course = self._course
         if course.whole.turned and (event.streaming or event.status >= 400):
-            self._turning.stop()
-            return
+            return self._turning.stopping()
         course.status = event.status
         course.watch.heard()
         course.watch.sent()
         if event.streaming and event.status < 400:
             if not course.streaming and course.assessment.blocks and not self._lets_stream():
-                return
+                return None
             course.state = State.STREAMING
             course.streaming = True
             course.do(StartStream())
@@ -379,6 +372,7 @@ class Guard(Stepping):
         else:
             course.state = State.WHOLE
             course.streaming = False
+        return None
 
     def _lets_stream(self) -> bool:
         """Let the fail mode decide on a stream in the place of a whole answer: what has been sent can't be blocked."""
@@ -390,8 +384,8 @@ class Guard(Stepping):
         course.fail("upstream_error", message)
         return False
 
-    def _on_continued(self, event: UpstreamOpened) -> None:
-        self._turning.continued(status=event.status, streaming=event.streaming)
+    def _on_continued(self, event: UpstreamOpened) -> Steps | None:
+        return self._turning.continued(status=event.status, streaming=event.streaming)
 
     def _on_stream_bytes(self, event: UpstreamBytes) -> Steps:
         return self._incoming.take_stream_bytes(event.data)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Generator, Mapping
+
+from checkstream.core.steps import joining
 
 
 class Spoken:
@@ -56,6 +58,10 @@ class Heard:
     def text(self, number: int) -> str:
         """Return what was kept of a choice."""
         return "".join(self._texts.get(number, ()))
+
+    def telling(self, number: int) -> Generator[None, None, str]:
+        """Return what was kept of a choice, in steps."""
+        return joining(self._texts.get(number, ()))
 
     @property
     def too_long(self) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Generator, Iterable, Sequence
 
 from checkstream.core.channel.actions import Halt, Pivot
 from checkstream.core.channel.brief import Manner
@@ -22,6 +22,7 @@ from checkstream.core.policy.program import RuleMeta
 from checkstream.core.terms import COMMON, Channel, Stage
 from checkstream.core.wire.surface import Surface
 
+_JUDGES_A_STEP = 512
 _CHECKS = 64
 """Checks of one text that are asked for at a time."""
 
@@ -85,10 +86,15 @@ class Answer:
         begun = sum(number < wanted for number in self.choices)
         return begun < wanted or any(choice.running for choice in self.choices.values())
 
-    @property
-    def settled(self) -> bool:
-        """Every channel has ended and been decided."""
-        return all(judge.holdback.settled for judge in self.judges.values())
+    def settling(self) -> Generator[None, None, bool]:
+        """Tell, in steps, whether every channel has ended and been decided."""
+        for count, judge in enumerate(self.judges.values(), 1):
+            if not judge.holdback.settled:
+                return False
+            if count % _JUDGES_A_STEP == 0:
+                self._checking.meter.spend(_JUDGES_A_STEP)
+                yield
+        return True
 
     def begin(self, number: int) -> None:
         """Begin a choice, with what the prompt's rules have asked for it."""

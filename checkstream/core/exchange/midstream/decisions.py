@@ -10,7 +10,7 @@ from checkstream.core.channel.judge import Judge, Ruling
 from checkstream.core.exchange.checking import Checking
 from checkstream.core.exchange.closing import closing_of
 from checkstream.core.exchange.ingress.prompt import Prompt
-from checkstream.core.exchange.meter import CHANNEL_WORK, Steps, done
+from checkstream.core.exchange.meter import CHANNEL_WORK, Steps
 from checkstream.core.exchange.midstream.answer import Answer
 from checkstream.core.exchange.midstream.border import Border
 from checkstream.core.exchange.midstream.choice import Choice
@@ -207,10 +207,10 @@ class Decisions:
         self._answer.outbox.go_on(spent)
         self._answer.sieve.doubled = doubled
 
-    def stop_here(self, pivot: Pivot) -> None:
-        """Stop an answer that could not be continued, with the message that its rule has for that."""
+    def stopping_here(self, pivot: Pivot) -> Walk:
+        """Stop an answer that could not be continued, in steps, with the message that its rule has for that."""
         choice = self._answer.choices[0]
         judge = choice.judges[0]
         self._answer.turning = None
         judge.holdback.stop(judge.holdback.received)
-        done(self.halting(choice, judge, Halt(judge.holdback.received, pivot.rule, pivot.action.message)))
+        return self.halting(choice, judge, Halt(judge.holdback.received, pivot.rule, pivot.action.message))

@@ -8,11 +8,13 @@ from checkstream.core.exchange.midstream.choice import Choice
 from checkstream.core.exchange.midstream.outbox import Outbox
 from checkstream.core.exchange.midstream.waiting import CALL, Released, Waiting, last_content
 from checkstream.core.exchange.midstream.writer import Writer
+from checkstream.core.steps import Walk
 from checkstream.core.terms import Unit
 from checkstream.core.wire.json_text.spans import Path
 from checkstream.core.wire.surface import Edit, Surface
 
 _PARTS_A_STEP = 256
+_NOTHING = frozenset[int]()
 _IN_ORDER = frozenset[Path]({("content",), ("output",)})
 """Where blocks and items stand in an answer that has them."""
 
@@ -41,10 +43,10 @@ class WholeAnswer:
         """It is continued: its first part is kept, for the second to be joined to it."""
         return self._first is not None
 
-    def turn(self) -> None:
-        """Keep what has come as the first part, all of which has been decided up to the turn."""
+    def turning(self) -> Walk:
+        """Keep, in steps, what has come as the first part, all of which has been decided up to the turn."""
         waiting = self._outbox.take_whole()
-        self._first = waiting.unit, self._writer.texts(waiting, set())
+        self._first = waiting.unit, (yield from self._texts(waiting))
 
     def writing(self, now: float) -> Generator[None, None, Released]:
         """Return the answer as it goes out, in steps.
@@ -76,20 +78,12 @@ class WholeAnswer:
     def _editing(self, now: float) -> Generator[None, None, Released]:
         """Return the unit that waits, edited, in steps."""
         waiting = self._outbox.take_whole()
-        while not self._writer.rendering.is_done(waiting):
-            yield
         unit = waiting.unit
         halted = frozenset(number for number, choice in self._choices.items() if choice.halt is not None)
         dropped = (place for place, part in enumerate(waiting.parts) if self._writer.is_dropped(part))
         gone = frozenset(place for place in dropped if unit.deltas[place].channel.choice not in halted)
         behind = frozenset(self._behind_end(waiting))
-        texts: dict[int, str] = dict.fromkeys(behind, "")
-        for at in range(0, max(len(waiting.parts), 1), _PARTS_A_STEP):
-            texts |= self._writer.texts(waiting, set(), gone | behind, range(at, at + _PARTS_A_STEP))
-            yield
-        self._writer.rendering.clear()
-        while self._writer.forgets():
-            yield
+        texts = dict.fromkeys(behind, "") | (yield from self._texts(waiting, gone | behind))
         self._keep_of_stopped(waiting, halted, texts)
         contents = {d.channel.choice: at for at, d in enumerate(unit.deltas) if d.channel.kind == "content"}
         yield
@@ -107,6 +101,19 @@ class WholeAnswer:
             return Released(unit.raw, held_s)
         data = yield from self._surface.writing_whole(unit, Edit(texts, halted, gone), finish)
         return Released(data, held_s)
+
+    def _texts(self, waiting: Waiting, gone: frozenset[int] = _NOTHING) -> Generator[None, None, dict[int, str]]:
+        """Return, in steps, the texts of a unit that leave otherwise than they came, but for those that are `gone`."""
+        while not self._writer.rendering.is_done(waiting):
+            yield
+        texts: dict[int, str] = {}
+        for at in range(0, len(waiting.parts), _PARTS_A_STEP):
+            texts |= self._writer.texts(waiting, set(), gone, range(at, at + _PARTS_A_STEP))
+            yield
+        self._writer.rendering.clear()
+        while self._writer.forgets():
+            yield
+        return texts
 
     def _behind_end(self, waiting: Waiting) -> Iterable[int]:
         """Return the places of blocks, or items, that stand behind the call in which a rule has ended the answer."""
