@@ -56,3 +56,27 @@ def test_g33_no_step_is_long_where_an_answer_with_many_checks_ends(how: Answer, 
     body = json.dumps({"choices": [{"index": 0, "message": {"content": text}, "finish_reason": "stop"}]}).encode()
     events = answered(b'{"model":"m","messages":[{"role":"user","content":"hi"}]}', body, streaming=False)
     assert long_steps(lambda: steps(guard_of(SURFACES["openai.chat"], _PLAN), events, how)) == []
+
+
+OTHERS = """
+pack: {name: others, version: 1.0.0}
+policies:
+  - name: care
+    id: MANY-003
+    stage: [egress]
+    classifiers: [{name: safety.toxicity}]
+    actions: [{type: inject_disclaimer, text: Beware., position: end}]
+"""
+
+
+def busy(asked: do.Score) -> on.ScoringFailed:
+    return on.ScoringFailed(asked.ticket, "overload")
+
+
+@pytest.mark.parametrize("rules", [RULES, OTHERS], ids=["a stop", "a disclaimer"])
+def test_g33_no_step_is_long_where_a_stream_with_many_checks_has_waited_for_too_long(rules: str) -> None:
+    body = {"choices": [{"index": 0, "delta": {"content": "word " * WORDS}}]}
+    plan = Plan(program=compile_sources([("many.yaml", rules)], LABELS))
+    asked = b'{"model":"m","stream":true,"messages":[{"role":"user","content":"hi"}]}'
+    events = answered(asked, b"data: " + json.dumps(body).encode() + b"\n\n", streaming=True)
+    assert long_steps(lambda: steps(guard_of(SURFACES["openai.chat"], plan), events, busy)) == []

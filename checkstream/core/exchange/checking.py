@@ -6,8 +6,8 @@ notes what follows in the ledger.
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
-from itertools import chain
 
 import msgspec
 
@@ -45,6 +45,8 @@ _DECISIONS = 32
 """Decisions of one judge that are taken at a time."""
 _RULING_WORK = 60
 """Of one decision that came to something (see `match.work`)."""
+_GIVEN_UP_A_STEP, _GIVING_UP_WORK = 512, 400
+"""Questions that are given up at a time, and what that costs."""
 _JUDGES_A_STEP, _VALUES_A_STEP = 64, 768
 _FORGETTING_WORK = 500
 """Of forgetting so many judges, or so many texts and values."""
@@ -290,22 +292,38 @@ class Checking:
         """Look whether the exchange can go on without a check of a judge, for which there was too much to do."""
         self.refused = self.refused or judge.leads or judge.changes
 
-    def give_up_waiting(self, *, whatever: bool = False) -> list[Judge]:
-        """Take checks that have waited for too long, or `whatever` waits, as not answered; return whose they were."""
+    def give_up_waiting(self) -> list[Judge]:
+        """Take checks that have waited for too long as not answered; return whose they were."""
         late = [number for number, asked in self._tickets.items() if asked.until <= self.now + _SLACK_S]
-        given_up = list(self._tickets) if whatever else late
-        left = [self._tickets.pop(number).question for number in given_up]
-        if whatever:
-            left += chain.from_iterable(self._queue.take_all())
         judges: dict[int, Judge] = {}
-        for question in left:
-            self._due.pop(question.ticket, None)
-            for judge, check in question.about:
-                check.failed = "overload"
-                self._look_whether_refused(judge)
-                judges[id(judge)] = judge
+        for number in late:
+            self._due.pop(number, None)
+            self._give_up(self._tickets.pop(number).question, judges)
         self._go_on()
-        return list(judges.values()) if whatever or not self.refused else []
+        return list(judges.values()) if not self.refused else []
+
+    def giving_up(self) -> Generator[None, None, list[Judge]]:
+        """Take all checks that wait as not answered, in steps: a long text has many; return whose they were."""
+        runs = [deque(asked.question for asked in self._tickets.values()), *self._queue.take_all()]
+        self._tickets.clear()
+        self._due.clear()
+        judges: dict[int, Judge] = {}
+        count = 0
+        for questions in runs:
+            while questions:
+                self._give_up(questions.popleft(), judges)
+                count += 1
+                if count % _GIVEN_UP_A_STEP == 0:
+                    self.meter.spend(_GIVING_UP_WORK)
+                    yield
+        return list(judges.values())
+
+    def _give_up(self, question: Question, judges: dict[int, Judge]) -> None:
+        """Take a question as not answered, and note whose it was."""
+        for judge, check in question.about:
+            check.failed = "overload"
+            self._look_whether_refused(judge)
+            judges[id(judge)] = judge
 
     def advance(self, judge: Judge) -> list[Ruling]:
         """Take the decisions that a judge can take now and note what they come to."""

@@ -145,7 +145,7 @@ class Endings:
                 yield from self._decisions.deciding(judge)
                 yield
             yield from self._answer.calls.dropping_torn(choice, over=False)
-        while judges := self._checking.give_up_waiting(whatever=True):
+        while judges := (yield from self._checking.giving_up()):
             for judge in judges:
                 yield from self._decisions.deciding(judge)
                 yield
