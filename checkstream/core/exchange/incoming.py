@@ -6,6 +6,7 @@ from collections.abc import Generator, Iterable, Sequence
 
 import msgspec
 
+from checkstream.core.exchange.body import Body
 from checkstream.core.exchange.course import Course, Ending, State
 from checkstream.core.exchange.meter import DONE, Steps
 from checkstream.core.exchange.midstream.blocks import Blocks
@@ -42,7 +43,7 @@ class Incoming:
         self._decoder = self._made()
         self._moulds = Moulds()
         self._receiving: Receiving | None = None
-        self._body = bytearray()
+        self._body = Body()
         self._answer_bytes = 0
 
     def _made(self) -> Decoder:
@@ -55,7 +56,7 @@ class Incoming:
         self._moulds = Moulds()
         self._course.blocks = Blocks()
         self._receiving = None
-        self._body.clear()
+        self._body = Body()
 
     @property
     def _answer(self) -> Receiving:
@@ -291,7 +292,7 @@ class Incoming:
 
     def take_whole_bytes(self, data: bytes) -> None:
         """Read bytes of an answer that is not streamed."""
-        self._body += data
+        self._body.add(data)
         if len(self._body) > self._course.plan.answer_bytes:
             message = f"the answer passed {self._course.plan.answer_bytes} bytes"
             self._course.fail("answer_too_large", message)
@@ -300,7 +301,7 @@ class Incoming:
         """Hear that a whole answer is there."""
         course = self._course
         course.upstream_open = False
-        body = bytes(self._body)
+        body = self._body.data
         course.checking.meter.spend(len(body) // _BYTES_A_UNIT)
         yield
         failed = course.status >= 400

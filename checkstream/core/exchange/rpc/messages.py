@@ -37,6 +37,7 @@ from checkstream.core.events import (
     UpstreamFailed,
     UpstreamOpened,
 )
+from checkstream.core.exchange.body import Body
 from checkstream.core.exchange.course import State
 from checkstream.core.exchange.ingress.refusal import Refusal
 from checkstream.core.exchange.meter import Steps
@@ -103,7 +104,7 @@ class Messages(Stepping):
         """The server's that is being judged ..."""
         self._frame: Frame | None = None
         """... and the event that it came in."""
-        self._body = bytearray()
+        self._body = Body()
         self._ended = False
         """Nothing more will come of the server."""
         self._digest = digest
@@ -297,7 +298,7 @@ class Messages(Stepping):
             if frame is not None:
                 self._course.send(frame.raw)
             else:
-                self._course.give_whole(bytes(self._body), "complete")
+                self._course.give_whole(self._body.data, "complete")
             return
         self._course.fail(
             Refusal(502, "upstream_error", f"the upstream sent a message that can't be checked: {reason}")
@@ -353,7 +354,7 @@ class Messages(Stepping):
         return refusals.instead(head, self._asker.method, why_of(refusal, kind), request.members.get("result"))
 
     def _on_whole_bytes(self, event: UpstreamBytes) -> None:
-        self._body += event.data
+        self._body.add(event.data)
         if len(self._body) > self._course.plan.answer_bytes:
             message = f"the answer passed {self._course.plan.answer_bytes} bytes"
             self._course.fail(Refusal(502, "answer_too_large", message))
@@ -361,7 +362,7 @@ class Messages(Stepping):
     def _on_whole_end(self, _: UpstreamClosed) -> Steps:
         """Hear that a whole answer is there: a message, or nothing where nothing was asked."""
         self._course.upstream_open = False
-        body = bytes(self._body)
+        body = self._body.data
         if self._course.status >= 400:
             self._course.ledger.upstream_failure = f"status_{self._course.status}"
         if not body.strip():
