@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 import random
+import re
 import string
 from collections.abc import Callable, Mapping
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import Phase, assume, given, settings
 from hypothesis import strategies as st
 
 from checkstream.proxy.specimens import SPECIMENS
@@ -16,6 +17,7 @@ from tests.property.made_values import Make, a_card, an_address, an_iban, an_ssn
 from tests.property.match_strategies import pieces
 from tests.property.test_respelled import covered
 from tests.unit.core.match.entities.examples.forms import BARE_RSA
+from tests.unit.proxy.test_specimens import BESIDE
 
 Spell = Callable[[str], str]
 
@@ -179,7 +181,26 @@ def test_g04_g09_g18_a_value_is_found_in_spellings_that_models_are_asked_for(
     assert set(range(low, high)) <= places, (text, "".join(text[place] for place in sorted(places)))
 
 
+NAMES = st.from_regex(r"[a-zA-Z\u00e9][a-zA-Z]{0,7}(?:_[a-z]{1,6})?[0-9]{0,2}_{1,2}", fullmatch=True)
+
+
+@pytest.mark.parametrize("entity", sorted(SPECIMENS.keys() - {"AUTHORIZATION", "GENERIC_SECRET"}))
+@settings(max_examples=8, deadline=None, phases=(Phase.explicit, Phase.generate))
+@given(name=NAMES, cuts=st.lists(st.integers(0, 200), max_size=5))
+def test_g04_g18_a_value_is_found_right_behind_a_name_s_underscore(entity: str, name: str, cuts: list[int]) -> None:
+    assume(not re.search("no|ref|item|part|case|due|id|call|tel", name.casefold()))  # words that say what a value is
+    before, _, behind = BESIDE.get(entity, "{}").format("|").partition("|")
+    lead, value = f"Well, {before}{name}", SPECIMENS[entity]
+    text = f"{lead}{value}{behind} it is."
+    places = covered(pieces(text, cuts))
+    assert places == covered([text])
+    assert set(range(len(lead), len(lead) + len(value))) <= places
+
+
 LEFT: Mapping[str, str] = {
+    "a name with a number that is no card": "order_4111111111111112 and id_4111111111111110, row_20240101123456",
+    "a number with its groups parted": "1_4111_1111 or 99_4111_11 or 4_000_000_000",
+    "names of programs": "value_1, utf_8, test_2024_01_02, v_1_2_3, img_640_480, a_AB12C, x_0b1010",
     "a column of values": "123\n45\n6789",
     "cells": "123\t45\t6789",
     "a path": "see /items/123/45/6789",

@@ -98,11 +98,19 @@ def past_mark(refine: Refine) -> Refine:
 
 
 def glued_before(text: str, start: int) -> bool:
-    """Say whether what begins at `start` goes on a word before it; the marks of emphasis (`_so_`) are of no word."""
+    """Say whether what begins at `start` goes on a word before it.
+
+    Underscores end a name (`user_AB123456C`, `x2_10`), or are marks of emphasis; within a number they part its groups.
+    """
     at = start
     while at and start - at < _MOST_MARKS and text[at - 1] == "_":
         at -= 1
-    return is_glued(before(text, at))
+    if at == start or before(text, at) == "_":
+        return is_glued(before(text, at))
+    end = at
+    while at and start - at < LEFT_CHARS and "0" <= text[at - 1] <= "9":
+        at -= 1
+    return at < end and "0" <= text[start : start + 1] <= "9" and not before(text, at).isalpha()
 
 
 def glued_behind(text: str, end: int) -> bool:
@@ -116,7 +124,7 @@ def before(text: str, start: int) -> str:
 
 
 def stands_alone(text: str, start: int, end: int) -> bool:
-    """Say whether no letter, digit or underscore of a word touches `text[start:end]`."""
+    """Say whether no letter or digit of a word touches `text[start:end]`, and no underscore of a longer number."""
     return not (glued_before(text, start) or glued_behind(text, end))
 
 

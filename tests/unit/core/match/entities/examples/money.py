@@ -60,7 +60,7 @@ MONEY: dict[str, list[str]] = {
         + next(f"{n}" for n in range(47, 99) if luhn_digit(f"404142434445464{n // 10}") == f"{n}"[1]),
         "1000\t" + fours(VISA, "\t"),
         fours(VISA, ",") + ",1000",
-        f"x_{VISA}",
+        f"x_[[{VISA}]], order__[[{MASTER}]]; x_{wrong_last(VISA)}; 1_{VISA[1:]}_000",
         f"{VISA[:3]} {VISA[3:]}",
         "0." + VISA,
         VISA + "1",
