@@ -200,6 +200,7 @@ def test_g04_g18_a_value_is_found_right_behind_a_name_s_underscore(entity: str, 
 LEFT: Mapping[str, str] = {
     "a name with a number that is no card": "order_4111111111111112 and id_4111111111111110, row_20240101123456",
     "a number with its groups parted": "1_4111_1111 or 99_4111_11 or 4_000_000_000",
+    "what looks like colours": "x[4111]m, y[m], [41;11m 1111 of [1m] and [31, a[0] = [1;2;3] and ^[a-z]$",
     "names of programs": "value_1, utf_8, test_2024_01_02, v_1_2_3, img_640_480, a_AB12C, x_0b1010",
     "a column of values": "123\n45\n6789",
     "cells": "123\t45\t6789",
@@ -300,6 +301,29 @@ def test_g18_a_value_is_found_whatever_tells_a_terminal_how_to_show_it(
     assert places == covered([text])
     low = text.index(value[0], len("Here: ")) if not each else len("Here: ") + len(signs[0])
     assert {low, len("Here: ") + len(said) - 1} <= places, text
+
+
+LOST = st.from_regex(r"(?:\^\[|\u241b|\ufffd)?\[[0-9]{1,2}(?:;[0-9]{1,3}){0,3}m", fullmatch=True)
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.sampled_from(sorted(MAKES.keys() - {"key"})),
+    st.integers(0, 1 << 30),
+    st.tuples(LOST, LOST, st.integers(1, 8)),
+    st.lists(st.integers(0, 999), max_size=6),
+)
+def test_g18_a_value_is_found_among_colours_that_have_lost_their_control_character(
+    what: str, seed: int, shown: tuple[str, str, int], cuts: list[int]
+) -> None:
+    on, off, every = shown
+    value = squeezed(MAKES[what](random.Random(seed))) if what != "phone" else MAKES[what](random.Random(seed))
+    said = "".join(f"{on}{value[at : at + every]}{off}" for at in range(0, len(value), every))
+    text = f"Here: {said} . Done here."
+    places = covered(pieces(text, cuts))
+    assert places == covered([text])
+    low, high = len("Here: ") + len(on), len("Here: ") + len(said) - len(off)
+    assert {low, high - 1} <= places, text
 
 
 @settings(max_examples=20, deadline=None)

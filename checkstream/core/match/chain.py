@@ -33,7 +33,7 @@ _TAIL_CHARS = 16
 def undecided(text: str) -> tuple[int, ...]:
     """Return where each view stops reading text of which the end is ASCII, and nothing is changed by any; in order."""
     folded = len(text) - (text[-1:] in COMPOSING)
-    unmarked = folded if text[folded - 1 : folded].isalnum() and "<" not in text else marks_from(text, folded)
+    unmarked = folded if text[folded - 1 : folded].isalpha() and "<" not in text else marks_from(text, folded)
     spaced = apart(text, unmarked, after_word=False)
     return len(text), folded, unmarked, spaced, spaced
 

@@ -3,7 +3,8 @@
 So `4<b>1</b>1` is `411`, and `john**@**example.com` is what it shows. Marks at a word's edge part nothing that patterns
 look for, so text that is merely set in bold is read as it stands. A lone underscore belongs to names (`snake_case`) and
 stays, except beside an at-sign. Two strings that a program puts together (`"AKIA" + "..."`, `'a' . 'b'`, one behind the
-other) are one word, and so is one that mail has cut at the end of a line (`AKIA=`).
+other) are one word, and so is one that mail has cut at the end of a line (`AKIA=`). Colours for a terminal that have
+lost their control character, or show it (`[31m`, `^[[0m`), are left out too; `escapes` sees to those that have it.
 """
 
 from __future__ import annotations
@@ -44,19 +45,26 @@ _MOST_JOIN: Final = 110
 """More characters than stand between two strings."""
 _CLOSES_STRING: Final = frozenset("\"'=")
 _IN_JOINS: Final = _CLOSES_STRING | frozenset(" \t\r\n+&~.|<\\")
+_COLOUR: Final = r"(?:\^\[|[\x{241b}\x{fffd}])?\[[0-9;]{1,16}m"
+_WHOLE_COLOUR: Final = compile_regex(_COLOUR)
+_COLOUR_BEGUN: Final = compile_regex(rf"(?:{companion(parse(_COLOUR))})\z")
+_MOST_COLOUR: Final = 24
+"""More characters than a colour has."""
+_OPENS_COLOUR: Final = frozenset("[^\u241b\ufffd")
+_IN_COLOUR: Final = _OPENS_COLOUR | frozenset("0123456789;")
 _PART: Final = rf"(?:[*~`_]{{1,{_MOST_MARKS}}}|{_TAG})"
 _LETTER: Final = r"[0-9A-Za-z@\x{c0}-\x{24f}]"
 _BETWEEN: Final = rf"[.+/=:-]{_PART}{{0,{_MOST_PARTS}}}"
 """What may stand between marks and the letter behind them (`example**.**com`); at a word's end none follows."""
 MARKED: Final = (
     rf"{_WORD}(?:(?:[*~`]|_[*~`_]|_?{_TAG}){_PART}{{0,{_MOST_PARTS}}}(?:{_BETWEEN})?{_LETTER}|_@)|@_{_LETTER}|{_TAG}"
-    rf"|{_JOINS}"
+    rf"|{_JOINS}|{_COLOUR}"
 )
 """Expression for all that the view changes."""
 _MARKED: Final = compile_regex(MARKED)
 _MORE: Final = rf"{_PART}{{0,{_MOST_PARTS - 1}}}{_TAG_BEGUN}"
 _BEGUN: Final = compile_regex(rf"{_WORD}(?:{_PART}{{1,{_MOST_PARTS}}}(?:{_BETWEEN}|[.+/=:-]{_MORE})?|{_MORE})\z")
-_SIGN: Final = compile_regex("[*~`_<\"'=]")
+_SIGN: Final = compile_regex(r"[*~`_<\"'=\[\^\x{241b}\x{fffd}]")
 _WHOLE_TAG: Final = compile_regex(_TAG)
 _OPEN_TAG: Final = compile_regex(rf"{_TAG_BEGUN}\z")
 _MARKS: Final = frozenset("*~`_")
@@ -129,6 +137,8 @@ def _left_out(text: str, place: int, *, ended: bool) -> int:
     names_end = text[place : place + 2] == "_<"  # `ghp_<b>...`: the underscore is the name's own
     if text[place] in _CLOSES_STRING:
         return _join_end(text, place, ended=ended)
+    if text[place] in _OPENS_COLOUR:
+        return _colour_end(text, place, ended=ended)
     if place and text[place - 1] in _WORD_CHARS and not names_end:
         at = _marks_end(text, place, ended=ended)
         inside = None if at < 0 else at > place and _is_inside(text, place, at, ended=ended)
@@ -152,6 +162,14 @@ def _join_end(text: str, place: int, *, ended: bool) -> int:
     if join is not None and text[join.end() : join.end() + 1] in _STRING_CHARS:
         return join.end()
     return -1 if not ended and _JOIN_BEGUN.match(text, place - 1) is not None else place
+
+
+def _colour_end(text: str, place: int, *, ended: bool) -> int:
+    """Return where the colour ends that begins at `place`; `place`: none does; -1: not known yet."""
+    colour = _WHOLE_COLOUR.match(text, place)
+    if colour is not None:
+        return colour.end()
+    return -1 if not ended and _COLOUR_BEGUN.match(text, place) is not None else place
 
 
 def _marks_end(text: str, place: int, *, ended: bool) -> int:
@@ -193,6 +211,11 @@ def marks_from(text: str, end: int) -> int:
     Nothing in the text may be left out.
     """
     last = text[end - 1 : end]
+    if last in _IN_COLOUR:
+        tail = text[max(0, end - _MOST_COLOUR) : end]
+        begun = _COLOUR_BEGUN.search(tail) if "[" in tail or last in _OPENS_COLOUR else None
+        if begun is not None:
+            return min(end - len(tail) + begun.start(), _marks_from(text, end))
     if last in _IN_JOINS:
         low = max(0, end - _MOST_JOIN)
         begun = _JOIN_BEGUN.search(text[low:end]) if not _CLOSES_STRING.isdisjoint(text[low:end]) else None
