@@ -165,3 +165,81 @@ def test_g18_groups_of_a_card_s_number_are_found_with_words_and_signs_between(
 )
 def test_figures_of_a_table_or_of_a_sentence_are_no_card(said: str) -> None:
     assert not covered([f"See: {said} . Done."])
+
+
+FEW_WORDS = (" then ", ", ", " | ", "\n", " - ", " and then ", "; ", " \t ", ": ", " dash ", ", part: ", "</td><td>")
+
+
+def capitals(char: str) -> bool:
+    return char.isdigit() or char.isupper()
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    st.integers(0, 1 << 30),
+    st.lists(st.sampled_from(FEW_WORDS), min_size=4, max_size=4),
+    st.sampled_from(("NINO: ", "National Insurance number is ", "my NI number: ", "NINO letters ", "nino (prefix ")),
+    st.sampled_from(((2, 2, 2), (6,), (3, 3), (1, 1, 1, 1, 1, 1))),
+    st.lists(st.integers(0, 99), max_size=4),
+)
+def test_g18_a_national_insurance_number_is_found_behind_its_word_whatever_stands_between_its_parts(
+    seed: int, gaps: list[str], naming: str, sizes: tuple[int, ...], cuts: list[int]
+) -> None:
+    figures, said = f"{random.Random(seed).randrange(10**6):06}", "AB"
+    for number, size in enumerate(sizes):
+        said += gaps[number % 4] + figures[:size]
+        figures = figures[size:]
+    assert_found(f"Here: {naming}", f"{said}{gaps[-1]}C", " . That is all.", cuts, of=capitals)
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    st.integers(0, 1 << 30),
+    st.lists(st.sampled_from(FEW_WORDS), min_size=6, max_size=6),
+    st.sampled_from(("IBAN: ", "the IBAN (country ", "my iban, in parts, is ")),
+    st.sampled_from(((2, 4, 4, 4, 4, 2), (2, 8, 10), (4, 4, 4, 4, 4))),
+    st.lists(st.integers(0, 99), max_size=4),
+)
+def test_g18_an_iban_is_found_behind_its_word_whatever_words_stand_between_its_parts(
+    seed: int, gaps: list[str], naming: str, sizes: tuple[int, ...], cuts: list[int]
+) -> None:
+    value = squeezed(an_iban(random.Random(seed)))
+    said, rest = value[:2], value[2:]
+    for number, size in enumerate(sizes):
+        said += gaps[number] + rest[:size]
+        rest = rest[size:]
+    assert_found(f"Here: {naming}", said, " . That is all.", cuts, of=capitals)
+
+
+def test_g18_an_iban_is_found_whose_parts_are_named() -> None:
+    said = "IBAN: country GB, check 29, bank NWBK, sort code 601613, account 31926819."
+    places = covered(list(said))
+    assert {at for at, char in enumerate(said) if at > 4 and capitals(char)} <= places
+
+
+@settings(max_examples=20, deadline=None)
+@given(
+    st.integers(0, 9999),
+    st.sampled_from(FEW_WORDS),
+    st.sampled_from(FEW_WORDS),
+    st.lists(st.integers(0, 99), max_size=4),
+)
+def test_g18_a_tax_id_is_found_behind_its_word_whatever_stands_between_its_groups(
+    serial: int, one: str, other: str, cuts: list[int]
+) -> None:
+    assert_found("Here: the ITIN is ", f"912{one}70{other}{serial:04}", " . That is all.", cuts)
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "IBAN: DE 12 of 8937, then 0400 of 4405 and 32 of 013 and 000",
+        "an IBAN has up to 34 characters: in GB there are 22, in DE 22, in FR 27, in NO 15 and in MT 31 of them",
+        "National Insurance is for 16 to 64, see A and B in the list of 2024",
+        "National Insurance: see GB 12 34 56 and then A",
+        "the NINO has 2 letters, 6 figures and 1 letter",
+        "912 people in 70 towns or 1234 in all",
+    ],
+)
+def test_figures_behind_words_for_numbers_are_no_iban_and_no_number_of_persons(said: str) -> None:
+    assert not covered([f"See: {said} . Done."])

@@ -20,6 +20,7 @@ from checkstream.core.match.entities.entity import (
     whole_if,
 )
 from checkstream.core.match.entities.labels import is_labelled, nearest_label
+from checkstream.core.match.patterns import compile_regex
 
 
 def is_whole_number(text: str, start: int, end: int, *, named: bool = False, mixed: bool = False) -> bool:
@@ -49,7 +50,7 @@ def is_hyphened(text: str, start: int) -> bool:
 
 
 def refine_itin(text: str, start: int, end: int) -> Sequence[SpanPair]:
-    """Accept an ITIN with hyphens; with other gaps, several kinds of them or none only after a word that says so."""
+    """Accept an ITIN with hyphens; with any words or signs between its groups only after a word that says so."""
     if not is_itin(only_digits(text[start:end])):
         return ()
     announced = is_labelled(text, start, "itin") or is_labelled(text, start, "ssn")
@@ -58,10 +59,16 @@ def refine_itin(text: str, start: int, end: int) -> Sequence[SpanPair]:
 
 
 def refine_nino(text: str, start: int, end: int) -> Sequence[SpanPair]:
-    """Check the prefix of a National Insurance number. Source: HMRC manual NIM39110."""
-    prefix = text[start : start + 2].upper()
-    void = prefix in ("BG", "GB", "KN", "NK", "NT", "TN", "ZZ")
-    return whole_if(not void and stands_alone(text, start, end) and not continues_number(text, start), start, end)
+    """Accept a National Insurance number as it is printed, or in parts behind the word for it.
+
+    Source of the prefixes: HMRC manual NIM39110.
+    """
+    told = _NAMED.match(text, start, end)
+    hit = _PARTS.search(text, told.end(), end) if told is not None else None
+    start = hit.start() if hit is not None else start
+    prefix = "".join(char for char in text[start:end] if char.isalpha())[:2].upper()
+    alone = told is not None or (stands_alone(text, start, end) and not continues_number(text, start))
+    return whole_if(alone and prefix not in _VOID_PREFIXES, start, end)
 
 
 def refine_nhs(text: str, start: int, end: int) -> Sequence[SpanPair]:
@@ -76,7 +83,13 @@ def refine_nhs(text: str, start: int, end: int) -> Sequence[SpanPair]:
     return whole_if((announced or set_so) and is_whole_number(text, start, end, mixed=announced), start, end)
 
 
-_BEHIND = f"{GAP}{{1,3}}[0-9]{{2}}{GAP}{{1,3}}[0-9]{{4}}"
+_BEHIND = "[^0-9]{1,12}[0-9]{2}[^0-9]{1,12}[0-9]{4}"
+_VOID_PREFIXES = frozenset({"BG", "GB", "KN", "NK", "NT", "TN", "ZZ"})
+_NAME = r"(?i:\b(?:nino|national insurance|ni (?:number|no)))\b"
+_FEW = "[^0-9A-Z]{0,16}"
+_IN_PARTS = rf"\b[A-CEGHJ-PR-TW-Z][^0-9A-Za-z]{{0,8}}[A-CEGHJ-NPR-TW-Z]\b{_FEW}[0-9](?:{_FEW}[0-9]){{5}}{_FEW}\b[A-D]\b"
+"""Capitals and figures with any words in small letters, or signs, between."""
+_NAMED, _PARTS = compile_regex(_NAME), compile_regex(_IN_PARTS)
 US_ITIN = Entity(
     name="US_ITIN",
     regex=f"{WORD}(?:9[0-9]{{2}}{_BEHIND}|9[0-9]{{8}})",
@@ -88,6 +101,7 @@ UK_NINO = Entity(
     regex=(
         rf"{WORD}[A-CEGHJ-PR-TW-Za-ceghj-pr-tw-z][A-CEGHJ-NPR-TW-Za-ceghj-npr-tw-z]"
         rf"(?:[0-9]{{6}}|(?:{GAP}{{1,3}}[0-9]{{2}}){{3}}|{GAP}{{1,3}}[0-9]{{6}}){GAP}{{0,3}}[A-Da-d]"
+        rf"|{_NAME}[^0-9]{{0,32}}{_IN_PARTS}"
     ),
     refine=past_mark(refine_nino),
     group="pii",

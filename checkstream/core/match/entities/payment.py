@@ -9,6 +9,7 @@ from types import MappingProxyType
 from checkstream.core.match.entities.checksums import aba_routing, iban_mod97
 from checkstream.core.match.entities.entity import (
     GAP,
+    LEFT_CHARS,
     WORD,
     Entity,
     SpanPair,
@@ -66,6 +67,15 @@ def follows_iban_head(text: str, start: int) -> bool:
 
 def refine_iban(text: str, start: int, end: int) -> Sequence[SpanPair]:
     """Return the IBAN that begins a candidate, cut to its country's length."""
+    if _AS_PRINTED.match(text, start) is not None:
+        return _refine_set(text, start, end)
+    apart = _AS_APART.match(text, start, end)
+    spans = () if apart is None else _refine_set(text, start, apart.end())
+    return spans or _refine_named(text, start, end)
+
+
+def _refine_set(text: str, start: int, end: int) -> Sequence[SpanPair]:
+    """Return the IBAN that is printed, or set apart by signs alone."""
     second = next((at for at in range(start + 1, min(start + 5, end)) if text[at].isalnum()), start)
     length = _IBAN_LENGTHS.get((text[start] + text[second]).upper())
     if length is None or (glued_before(text, start) and before(text, start) != "_"):
@@ -82,6 +92,20 @@ def refine_iban(text: str, start: int, end: int) -> Sequence[SpanPair]:
     if "0" <= text[stop : stop + 1] <= "9":
         return ()
     return whole_if("02" <= compact[2:4] <= "98" and iban_mod97(compact.upper()), start, stop)
+
+
+def _refine_named(text: str, start: int, end: int) -> Sequence[SpanPair]:
+    """Return the IBAN of which parts stand behind the word for it, with words in small letters and signs between."""
+    if _AS_PARTS.match(text, start, end) is None:
+        return ()
+    if _NAMED.search(text[max(0, start - LEFT_CHARS) : start]) is None:
+        return ()
+    places = [at for at in range(start, end) if "0" <= text[at] <= "9" or "A" <= text[at] <= "Z"]
+    length = _IBAN_LENGTHS[text[places[0]] + text[places[1]]]
+    compact = "".join(text[at] for at in places[:length])
+    if len(compact) < length or glued_behind(text, places[length - 1] + 1):
+        return ()
+    return whole_if("02" <= compact[2:4] <= "98" and iban_mod97(compact), places[0], places[length - 1] + 1)
 
 
 def _is_set_as_iban(text: str, start: int, stop: int, end: int) -> bool:
@@ -143,9 +167,15 @@ _APART = (
 )
 """Letters and figures with any signs between, which may change from one to the next."""
 _AS_PRINTED = compile_regex(_GROUPED)
+_AS_APART = compile_regex(_APART)
+_FEW = "[^0-9A-Z]{0,16}"
+_IN_PARTS = rf"\b(?:{_CODES}){_FEW}[0-9]{_FEW}[0-9](?:{_FEW}[A-Z0-9]){{11,31}}"
+"""The same, with words in small letters between too: behind the word itself alone."""
+_AS_PARTS = compile_regex(_IN_PARTS)
+_NAMED = compile_regex(r"(?i:\biban)\b[^0-9]{0,32}\z")
 IBAN = Entity(
     name="IBAN",
-    regex=f"{_GROUPED}|{_APART}",
+    regex=f"{_GROUPED}|{_IN_PARTS}",
     refine=refine_iban,
     group="pii",
 )
