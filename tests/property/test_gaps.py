@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
+import json
 import random
+import re
 import sys
 from collections.abc import Callable
 from unicodedata import category
@@ -242,4 +245,60 @@ def test_g18_a_tax_id_is_found_behind_its_word_whatever_stands_between_its_group
     ],
 )
 def test_figures_behind_words_for_numbers_are_no_iban_and_no_number_of_persons(said: str) -> None:
+    assert not covered([f"See: {said} . Done."])
+
+
+STRINGS_OF = (
+    json.dumps,
+    lambda parts: json.dumps(parts, separators=(",", ":")),
+    lambda parts: json.dumps(parts, indent=4),
+    lambda parts: "[" + ", ".join(f"'{part}'" for part in parts) + "]",
+    lambda parts: json.dumps({f"part_{at}": part for at, part in enumerate(parts)}),
+    lambda parts: json.dumps({f"p{at}": {"a": part} for at, part in enumerate(parts)}, separators=(",", ":")),
+    lambda parts: json.dumps({"card": {"numbers": [[part] for part in parts]}}),
+    lambda parts: json.dumps(json.dumps(parts)),
+)
+
+
+@settings(max_examples=120, deadline=None)
+@given(
+    st.integers(0, 1 << 30),
+    st.sets(st.integers(1, 18), min_size=1, max_size=3),
+    st.tuples(st.sampled_from(STRINGS_OF), st.booleans()),
+    st.tuples(st.sampled_from(("So: ", "", '{"n": 4, "of": ', '"4012", or ')), st.sampled_from((" . Done.", "", "\n"))),
+    st.lists(st.integers(0, 200), max_size=6),
+)
+def test_g18_a_card_s_number_is_found_that_is_cut_over_strings_of_json_in_a_text(
+    seed: int,
+    at: set[int],
+    how: tuple[Callable[[list[str]], str], bool],
+    around: tuple[str, str],
+    cuts: list[int],
+) -> None:
+    form, spaced = how
+    value = a_card(random.Random(seed))
+    value = value if spaced else squeezed(value)
+    places = sorted(place for place in at if place < len(value))
+    parts = [value[low:high] for low, high in itertools.pairwise([0, *places, len(value)])]
+    said = form([part for part in parts if part.strip()])
+    lead, rest = around
+    text = f"{lead}{said}{rest}"
+    found = covered(pieces(text, cuts))
+    assert found == covered([text])
+    inside = [match.span(1) for match in re.finditer(r"""["'] ?([0-9][0-9 -]*)\\?["']""", said)]
+    assert {len(lead) + place for low, high in inside for place in range(low, high) if said[place] != " "} <= found
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        '{"ids": ["41111111", "11111111", "41111111", "11111111"]}',
+        '{"from": "20240101", "to": "20241231"}',
+        '["4111", "1111", "1111", "1111", "1111", "1111"]',
+        '{"zip": "41234", "no": "55512", "of": "345678"}',
+        '["4111", "x", "1111", "1111", "1111"]',
+        '{"a": "4111 1111", "b": "1111 1112"}',
+    ],
+)
+def test_figures_of_strings_that_only_stand_beside_each_other_are_no_card(said: str) -> None:
     assert not covered([f"See: {said} . Done."])

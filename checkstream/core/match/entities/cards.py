@@ -8,6 +8,7 @@ from types import MappingProxyType
 from typing import Final
 
 from checkstream.core.match.entities.entity import (
+    LEFT_CHARS,
     Entity,
     SpanPair,
     continues_number,
@@ -79,17 +80,69 @@ _APART: Final = rf"\b[2-6][0-9]{{3}}(?:{_ANY}[0-9]{{4}}){{3,4}}|\b[2-6][0-9](?:{
 _AS_SINGLES: Final = compile_regex(_SINGLES)
 _IN_A_ROW: Final = compile_regex(r"[0-9][\s,;|/.\-]+[0-9]|[0-9][^0-9]{9,}[0-9]")
 """What stands between the columns of a table or the words of a sentence."""
+_MEMBER: Final = r"""["'][^"'\r\n]{1,24}["']\s{0,4}:[\s{\[]{0,16}"""
+_BORDER: Final = rf"""[ -]?["'][\s}}\]]{{0,8}},[\s{{\[]{{0,16}}(?:{_MEMBER}){{0,2}}["'][ -]?"""
+"""From one string to the next, of a list or of members."""
+_GROUPS: Final = "(?:[ -][0-9]{1,8}){0,3}"
+_STRINGS: Final = rf"\b[2-6][0-9]{{0,15}}{_GROUPS}(?:{_BORDER}[0-9]{{1,16}}{_GROUPS}){{1,4}}"
+"""Figures that are cut over strings; one string more tells whether they stand in a column of such."""
+_IN_STRINGS: Final = compile_regex(_STRINGS)
+_ONE_BORDER: Final = compile_regex(_BORDER)
+_STRING_BEFORE: Final = compile_regex(rf"[0-9]+{_BORDER}\z")
+_CUT_FIGURES: Final = (15, 16)
+"""Of cards that are looked for in strings."""
 _RUN: Final = r"[0-9](?:[ \t\r\n.,\-/_'*·]{0,3}[0-9]){11,29}"
 _AS_RUN: Final = compile_regex(_RUN)
+_AS_OTHER: Final = compile_regex(f"{_POWERS}|{_SINGLES}|{_RUN}|{_APART}")
 
 
 def refine_card(text: str, start: int, end: int) -> Sequence[SpanPair]:
     """Return the card numbers in a candidate of any form."""
+    if _IN_STRINGS.match(text, start) is not None:
+        spans = _refine_strings(text, start, end)
+        other = _AS_OTHER.match(text, start, end)
+        if spans or other is None:
+            return spans
+        end = other.end()
     if _AS_SINGLES.match(text, start) is not None:
         return refine_figures(text, start, end)
     if _IN_POWERS.match(text, start) is None and _AS_RUN.match(text, start) is None:
         return _refine_apart(text, start, end)
     return _refine_run(text, start, end)
+
+
+def _strings_in(text: str, start: int, end: int) -> list[SpanPair]:
+    """Return the figures of each string of a candidate, with what stands between their groups."""
+    places, at = list[SpanPair](), start
+    while (border := _ONE_BORDER.search(text, at, end)) is not None:
+        places.append((at, border.start()))
+        at = border.end()
+    return [*places, (at, end)]
+
+
+def _refine_strings(text: str, start: int, end: int) -> Sequence[SpanPair]:
+    """Return the parts of a card that is cut over strings side by side, unless they are of a column of such.
+
+    Each is edited by itself: names of members between them stay, and so does the form of the JSON.
+    """
+    if glued_before(text, start) or (text[start - 1 : start] in {" ", "-"} and text[start - 2 : start - 1].isdigit()):
+        return ()
+    strings = _strings_in(text, start, end)
+    left = max(0, start - LEFT_CHARS)
+    before_it = _STRING_BEFORE.search(text[left:start])
+    sizes = [len(only_digits(text[low:high])) for low, high in strings]
+    if before_it is not None:
+        low, high = digit_groups(text, left + before_it.start(), start)[0]
+        if high - low == sizes[0]:
+            return ()
+    for count in range(2, len(strings) + 1):
+        stop = strings[count - 1][1]
+        if sum(sizes[:count]) in _CUT_FIGURES and not glued_behind(text, stop):
+            figures = "".join(only_digits(text[low:high]) for low, high in strings[:count])
+            if is_card_number(figures):
+                column = sizes[count : count + 1] == [sizes[count - 1]]
+                return () if column else strings[:count]
+    return ()
 
 
 def _refine_apart(text: str, start: int, end: int) -> Sequence[SpanPair]:
@@ -169,6 +222,11 @@ _MOST_RUN_DIGITS = 30
 
 def skip_card(text: str, start: int, end: int) -> int:
     """Return where the next candidate may hold a card."""
+    if _IN_STRINGS.match(text, start) is not None:
+        other = _AS_OTHER.match(text, start, end)
+        if other is None:
+            return digit_groups(text, start, end)[0][1]
+        end = other.end()
     if _AS_SINGLES.match(text, start) is not None:
         return skip_figures(text, start, end)
     if _IN_POWERS.match(text, start) is None and _AS_RUN.match(text, start) is None:
@@ -300,7 +358,7 @@ def _in_powers(text: str, start: int, end: int) -> Sequence[SpanPair]:
 
 CREDIT_CARD = Entity(
     name="CREDIT_CARD",
-    regex=f"{_POWERS}|{_SINGLES}|{_RUN}|{_APART}",
+    regex=f"{_POWERS}|{_SINGLES}|{_STRINGS}|{_RUN}|{_APART}",
     refine=refine_card,
     skip=skip_card,
     group="pii",
