@@ -157,8 +157,8 @@ def looking(
                 name = f"{_KIND}{','.join([str(len(edge.text)) for edge in row])}:{between}{kind}"
             if quiet is not None and name and quiet.found(name, text) is not None:
                 continue
-            crossed = yield from _crossed(row, between, text, patterns, meter)
-            for first, last in crossed:
+            crossed = yield from crossing(row, between, text, patterns, meter)
+            for first, last in dict.fromkeys((each.first, each.last) for each in crossed):
                 yield from meter.stepping(borders.take(row[first : last + 1], between), _EDGES_WORK)
             if not crossed and quiet is not None and name:
                 quiet.keep(name, text)
@@ -168,10 +168,31 @@ def looking(
     return borders
 
 
-def _crossed(
+class Crossing(msgspec.Struct, frozen=True):
+    """What stands over a border."""
+
+    first: int
+    """Number of the text in the row that it begins in ..."""
+    last: int
+    """... and of the one that it ends in."""
+    finding: Finding
+    """As it stands in the row."""
+
+
+def crossing(
     row: Sequence[Edge], between: str, text: str, patterns: PatternSet, meter: Meter
-) -> Generator[None, None, list[tuple[int, int]]]:
-    """Return the first and last texts of a row over whose borders something stands that none has by itself there."""
+) -> Generator[None, None, list[Crossing]]:
+    """Return, in steps, what stands over a border of some texts, and of which none has such a thing by itself there.
+
+    Of one kind between two texts no more than one is told.
+
+    Args:
+        row: The texts.
+        between: What is put between them.
+        text: All of it as one.
+        patterns: What is searched for.
+        meter: Counts the work.
+    """
     search = Search(patterns)
     last = len(text) - len(row[-1].text)
     found = yield from meter.feeding(search, text[:last])
@@ -183,7 +204,7 @@ def _crossed(
         found += search.end()
     meter.spend(search.take_work())
     starts = [0, *accumulate([len(edge.text) + len(between) for edge in row])][:-1]
-    crossed: dict[tuple[int, int], None] = {}
+    crossed: dict[tuple[int, int, int], Crossing] = {}
     alone: dict[int, list[Finding]] = {}
     found.reverse()
     while found:  # freed here: thousands at once take long
@@ -192,7 +213,7 @@ def _crossed(
             yield
         finding = found.pop()
         first, last = bisect_right(starts, finding.span.start) - 1, bisect_left(starts, finding.span.end) - 1
-        if first == last or (first, last) in crossed:
+        if first == last or (first, last, finding.signal) in crossed:
             continue
         for number in range(first, last + 1):
             if number not in alone:
@@ -208,5 +229,5 @@ def _crossed(
             ):
                 break
         else:
-            crossed[first, last] = None
-    return list(crossed)
+            crossed[first, last, finding.signal] = Crossing(first, last, finding)
+    return list(crossed.values())
