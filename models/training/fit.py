@@ -19,6 +19,8 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn import functional
 
+from models.training.encoder import autocast
+
 
 @dataclass(frozen=True, slots=True)
 class Example:
@@ -194,7 +196,7 @@ def _step(
     learnt: Sequence[nn.Parameter],
 ) -> float:
     ids, mask, types, targets, weights = collate(examples)
-    with torch.autocast("cpu", dtype=torch.bfloat16):
+    with autocast():
         logits = model(ids, mask) if types is None else model(ids, mask, types)
     each = loss(logits.float(), targets)
     mean = (each * weights).sum() / weights.sum().clamp(min=1e-6)
@@ -210,7 +212,7 @@ def predict(model: nn.Module, examples: Sequence[Example], batch_tokens: int = 8
     model.eval()
     result: list[NDArray[np.float32] | None] = [None] * len(examples)
     order = batches([len(example.ids) for example in examples], batch_tokens, Random(0))
-    with torch.no_grad(), torch.autocast("cpu", dtype=torch.bfloat16):
+    with torch.no_grad(), autocast():
         for batch in order:
             ids, mask, types, _, _ = collate([examples[number] for number in batch])
             logits = model(ids, mask) if types is None else model(ids, mask, types)

@@ -12,7 +12,7 @@ import numpy as np
 import torch
 from tokenizers import Tokenizer
 
-from models.training.encoder import Encoder, base_tokenizer, minilm_l6
+from models.training.encoder import Encoder, autocast, base_tokenizer, minilm_l6
 from models.training.graph import Float, Shape
 
 _SHAPE = Shape(vocab=30_522, layers=6, hidden=384, heads=12, feed=1536, positions=512)
@@ -49,7 +49,7 @@ class Teacher:
             for row, number in enumerate(batch):
                 ids[row, : len(windows[number])] = torch.tensor(windows[number])
                 mask[row, : len(windows[number])] = 1
-            with torch.no_grad(), torch.autocast("cpu", dtype=torch.bfloat16):
+            with torch.no_grad(), autocast():
                 states = self._encoder.states(ids, mask).float()
             result[batch] = ((states * mask[:, :, None]).sum(1) / mask.sum(1, keepdim=True)).numpy()
         return result
