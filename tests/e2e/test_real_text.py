@@ -33,7 +33,7 @@ SOURCES = (
     "restricted/out_saferlhf_mini",
     "restricted/out_safety_tuned_safe_responses",
 )
-ANSWERS = 2000
+ANSWERS, ANSWERS_NIGHTLY = 400, 2000
 SEED = 20
 AT_ONCE = 12
 MESSAGE = "[The rest of this answer was withheld by policy.]"
@@ -53,9 +53,10 @@ class Told(msgspec.Struct):
         return b"".join(self.pieces)
 
 
-@pytest.fixture(scope="module")
-def texts() -> list[str]:
-    """A sample of all sources, the small one whole."""
+@pytest.fixture(scope="module", params=[ANSWERS, pytest.param(ANSWERS_NIGHTLY, marks=pytest.mark.nightly)])
+def texts(request: pytest.FixtureRequest) -> list[str]:
+    """A sample of all sources."""
+    count: int = request.param
     for source in SOURCES:
         if not (DATA / f"{source}.jsonl.gz").is_file():
             pytest.skip(f"real answers are not here: no `{source}.jsonl.gz` in the folder of CHECKSTREAM_DATA")
@@ -64,9 +65,9 @@ def texts() -> list[str]:
     for place, source in enumerate(SOURCES):
         with gzip.open(DATA / f"{source}.jsonl.gz", "rt", encoding="utf-8") as lines:
             known = [text for text in (json.loads(line)["text"] for line in lines) if isinstance(text, str) and text]
-        share = (ANSWERS - len(found)) // (len(SOURCES) - place)
+        share = (count - len(found)) // (len(SOURCES) - place)
         found += chance.sample(known, min(share, len(known)))
-    assert len(found) == ANSWERS
+    assert len(found) == count
     return found
 
 
@@ -224,7 +225,7 @@ async def test_g05_g09_real_answers_come_as_they_came_but_for_what_fired(
 
     def records() -> dict[str, dict[str, Any]] | None:
         rows = [row["body"] for row in real_proxy.records() if "record" in row["body"]]
-        return {row["stream"]: row["record"] for row in rows} if len(rows) == ANSWERS else None
+        return {row["stream"]: row["record"] for row in rows} if len(rows) == len(answers) else None
 
     known = await asyncio.to_thread(until, records, what="all audit entries")
     rules: collections.Counter[str] = collections.Counter()
