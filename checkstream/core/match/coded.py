@@ -1,9 +1,9 @@
 r"""The `encoded` view, numbers of characters: texts whose characters are told by their codes, each searched by itself.
 
 Eight codes or more of printable characters of ASCII, or white space, as programs write them: `chr(52)+chr(49)`,
-`String.fromCharCode(52, 49)`, `bytes([52, 49])`, `CHAR(52)||CHAR(49)`, `f"{chr(52)}{chr(49)}"`, `putchar(52);` line by
-line, or rows of them alone; decimal, of seven or eight binary digits, or in hex behind a function's name or `U+`. Rows
-of hex are read by `hexed`.
+`CHAR(52)||CHAR(49)`, `f"{chr(52)}{chr(49)}"`, `putchar(52);` line by line; decimal, of seven or eight binary digits, or
+in hex behind a function's name. Rows of them alone count in binary digits or as `U+0034`: rows of decimals between 32
+and 126 are ages, temperatures and scores. Rows of hex are read by `hexed`.
 """
 
 from __future__ import annotations
@@ -18,7 +18,8 @@ from checkstream.core.match.syntax import parse
 from checkstream.core.match.tree import companion
 
 _DECIMAL: Final = "(?:9|10|13|3[2-9]|[4-9][0-9]|1[01][0-9]|12[0-6])"
-_PLAIN: Final = f"(?:{_DECIMAL}|(?:0[Bb])?0?(?:01[01]{{5}}|1[01]{{6}}|000(?:1001|1010|1101)))"
+_BINARY: Final = "(?:0[Bb])?0?(?:01[01]{5}|1[01]{6}|000(?:1001|1010|1101))"
+_PLAIN: Final = f"(?:{_DECIMAL}|{_BINARY})"
 _PAIR: Final = "(?:[2-6][0-9A-Fa-f]|7[0-9A-Ea-e]|0[9AaDd])"
 _POINT: Final = f"00{_PAIR}"
 _CODE: Final = f"(?:{_PLAIN}|0[Xx](?:{_PAIR}|[9AaDd])|{_POINT})"
@@ -39,7 +40,7 @@ _STATEMENT: Final = (
 """From one line of a program to the next: `;`, `putchar(`, `s += `."""
 _APART: Final = rf"(?:{_SIGN}{{1,6}}(?:{_LINE}{_SIGN}{{0,2}})?|{_LINE}{_SIGN}{{0,2}})"
 _POINTS: Final = rf"(?:{_APART}|\}}\\N\{{)[Uu]\+{_POINT}"
-_NEXT_CODE: Final = rf"(?:(?:{_APART}|{_STATEMENT}){_PLAIN}|{_POINTS}|(?:{_CALLED}|{_STATEMENT}){_CALL}{_CODE})"
+_NEXT_CODE: Final = rf"(?:{_APART}{_BINARY}|{_STATEMENT}{_PLAIN}|{_POINTS}|(?:{_CALLED}|{_STATEMENT}){_CALL}{_CODE})"
 """What parts a code from the next, and that."""
 _LEAST_CODES: Final = 8
 CODES: Final = rf"{_CODE}{_NEXT_CODE}{{{_LEAST_CODES - 1}}}"
@@ -90,7 +91,7 @@ class Coded(Hexed):
                 return
             self._begins = False
             low = place
-            while low and text[low - 1].isalnum():
+            while low > hit.start() and text[low - 1].isalnum():
                 low -= 1
             yield _char(text[low:place]), low, place
 

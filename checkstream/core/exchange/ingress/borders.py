@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Generator, Sequence
-from itertools import accumulate, islice
+from itertools import accumulate
 
 import msgspec
 
@@ -115,10 +115,10 @@ class Borders(Joined):
     def edits(self, found: dict[int, list[Replacement]]) -> Generator[None, None, None]:
         """Add to `found`, by place, what becomes of each text, in steps; no text becomes empty: servers refuse that."""
         for count, item in enumerate(self.judge.holdback.replacements, 1):
-            first = max(bisect_right(self._edges, item.start, key=lambda each: each[0]) - 1, 0)
-            for at, edge in islice(self._edges, first, None):
-                if at >= item.end:
-                    break
+            number = max(bisect_right(self._edges, item.start, key=lambda each: each[0]) - 1, 0)
+            while number < len(self._edges) and self._edges[number][0] < item.end:
+                at, edge = self._edges[number]
+                number += 1
                 low, high = max(item.start - at, 0), min(item.end - at, len(edge.text))
                 if low < high:
                     edit = Replacement(edge.start + low, edge.start + high, item.text, alias=item.alias)

@@ -101,11 +101,15 @@ class Rows:
         self._close(row)
 
     def beside(self, texts: Sequence[Edge], strings: Sequence[Edge], meter: Meter) -> Generator[None, None, None]:
-        """Take each of some texts with each string of a value that stands beside them, in both orders, in steps."""
+        """Take each of some texts with the one string of a value that stands beside them, in both orders, in steps.
+
+        Of several strings, one would look like the end of what the text begins by chance.
+        """
+        if len(strings) != 1:
+            return
         for text in texts[:_MOST_BESIDE]:
-            for string in strings[:_MOST_BESIDE]:
-                for first, second in ((text, string), (string, text)):
-                    self._close([_end_of(first), Edge(second.place, second.start, second.text[:EDGE_CHARS])])
+            for first, second in ((text, strings[0]), (strings[0], text)):
+                self._close([_end_of(first), Edge(second.place, second.start, second.text[:EDGE_CHARS])])
             meter.spend(_EDGES_WORK)
             yield
 

@@ -38,6 +38,12 @@ _ROW, _SHARED = 512, 16
 """Texts that are read as one, and how many of those behind them are read with the last ones."""
 _MOST_TEXTS, _MOST_CHARS, _MOST_QUIET = 64, 512, 1024
 """Of a row that is remembered, and of those."""
+_PARTS = frozenset(
+    {"", "block", "chunk", "d", "digits", "g", "group", "n", "num", "number", "p", "part", "piece", "seg", "segment"}
+)
+"""What parts of a number are named, before their own letter or number: `q1` to `q4` are of a year."""
+_HANDLES = frozenset({"handle", "mention", "scope", "screen_name", "twitter", "user", "username"})
+"""Members whose `@` begins a name, and goes on with no address."""
 _ID = compile_regex(r"\A[A-Za-z0-9_:./+=-]*[A-Za-z_][A-Za-z0-9_:./+=-]*\z")
 """What looks like an id, a number alone excepted."""
 
@@ -90,7 +96,7 @@ class Fields:
             if count % _EXTRAS == _EXTRAS - 1:
                 self._meter.spent += 2 * _EXTRAS
                 yield
-            if extra.part or extra.words or extra.word or not extra.text:
+            if extra.part or extra.words or extra.word or not extra.text or _is_handle(extra):
                 continue
             edge, name = Edge(count, 0, extra.text), extra.path[-1] == NAME
             if name or extra.joins:
@@ -129,13 +135,19 @@ class Fields:
 
 def _key(row: Row) -> str:
     """Return what a short row is remembered by; "" for a long one."""
-    key = "\0".join([edge.text for edge in row]) if len(row) <= _MOST_TEXTS else ""
-    return key if len(key) <= _MOST_CHARS else ""
+    short = len(row) <= _MOST_TEXTS and sum(len(edge.text) for edge in row) <= _MOST_CHARS
+    return "\0".join([edge.text for edge in row]) if short else ""
+
+
+def _is_handle(extra: Extra) -> bool:
+    """Tell whether a text is a name that begins with `@`."""
+    return extra.text.startswith("@") and str(extra.path[-1]).lower() in _HANDLES
 
 
 def _is_id(extra: Extra) -> bool:
     """Tell whether a text is an id that looks like chance."""
-    return (extra.again != "read" or str(extra.path[-1]).endswith("id")) and _ID.search(extra.text) is not None
+    named = extra.again != "read" or str(extra.path[-1]).endswith("id")
+    return named and len(extra.text) <= _MOST_CHARS and _ID.search(extra.text) is not None
 
 
 def _groups(row: Row, extras: Sequence[Extra]) -> Iterator[Row]:
@@ -156,6 +168,8 @@ def _are_numbered(names: Sequence[str]) -> bool:
     """Tell whether members have letters or numbers in a row for names: `a`, `b`; `part_1`, `part_2`."""
     first, last = min(names), max(names)
     stem = next((at for at, (one, other) in enumerate(zip(first, last, strict=False)) if one != other), len(first))
+    if first[:stem].strip("_- .").lower() not in _PARTS:
+        return False
     ends = [name[stem:] for name in names]
     if all(end.isdecimal() and len(end) < _MOST_PLACES for end in ends):
         places = [int(end) for end in ends]

@@ -89,6 +89,10 @@ _STRINGS: Final = rf"\b[2-6][0-9]{{0,15}}{_GROUPS}(?:{_BORDER}[0-9]{{1,16}}{_GRO
 _IN_STRINGS: Final = compile_regex(_STRINGS)
 _ONE_BORDER: Final = compile_regex(_BORDER)
 _STRING_BEFORE: Final = compile_regex(rf"[0-9]+{_BORDER}\z")
+_NAMED: Final = compile_regex(_MEMBER)
+_OPENS: Final = compile_regex(r"""[\[({:=]\s{0,16}["'][ -]?\z""")
+"""Before the first of them: rows of a table that is set in quotes have none."""
+_NAMES_BEFORE: Final = compile_regex(rf"""(?:{_MEMBER}){{1,2}}["'][ -]?\z""")
 _CUT_FIGURES: Final = (15, 16)
 """Of cards that are looked for in strings."""
 _RUN: Final = r"[0-9](?:[ \t\r\n.,\-/_'*·]{0,3}[0-9]){11,29}"
@@ -127,8 +131,10 @@ def _refine_strings(text: str, start: int, end: int) -> Sequence[SpanPair]:
     """
     if glued_before(text, start) or (text[start - 1 : start] in {" ", "-"} and text[start - 2 : start - 1].isdigit()):
         return ()
-    strings = _strings_in(text, start, end)
     left = max(0, start - LEFT_CHARS)
+    if _OPENS.search(text[left:start]) is None:
+        return ()
+    strings = _strings_in(text, start, end)
     before_it = _STRING_BEFORE.search(text[left:start])
     sizes = [len(only_digits(text[low:high])) for low, high in strings]
     if before_it is not None:
@@ -141,8 +147,30 @@ def _refine_strings(text: str, start: int, end: int) -> Sequence[SpanPair]:
             figures = "".join(only_digits(text[low:high]) for low, high in strings[:count])
             if is_card_number(figures):
                 column = sizes[count : count + 1] == [sizes[count - 1]]
-                return () if column else strings[:count]
+                told = not column and (_is_in_fours(text, strings[:count]) or _are_parts(text, strings[:count]))
+                return strings[:count] if told else ()
     return ()
+
+
+def _is_in_fours(text: str, strings: Sequence[SpanPair]) -> bool:
+    """Say whether strings have the groups of four that cards are printed in: whatever they are called."""
+    groups = digit_groups(text, strings[0][0], strings[-1][1])
+    return tuple(stop - begin for begin, stop in groups) in _WIDE_LAYOUTS
+
+
+def _are_parts(text: str, strings: Sequence[SpanPair]) -> bool:
+    """Say whether strings have no names, or numbered or lettered ones: a zip and a phone number are no card."""
+    begin = strings[0][0]
+    before_it = _NAMES_BEFORE.search(text[max(0, begin - LEFT_CHARS) : begin])
+    named = [_stems("" if before_it is None else text[max(0, begin - LEFT_CHARS) + before_it.start() : begin])]
+    named += [_stems(text[low:high]) for (_, low), (high, _) in pairwise(strings)]
+    return all(not stems for stems in named[1:]) or len({stems[-1:] for stems in named}) == 1
+
+
+def _stems(text: str) -> tuple[str, ...]:
+    """Return the names of members in a text without what numbers or letters them."""
+    names = [text[hit.start() : hit.end()].strip(" \t\r\n:{[")[1:-1] for hit in _NAMED.finditer(text)]
+    return tuple("" if len(name) == 1 else name.rstrip("0123456789") for name in names)
 
 
 def _refine_apart(text: str, start: int, end: int) -> Sequence[SpanPair]:

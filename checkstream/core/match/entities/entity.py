@@ -154,6 +154,24 @@ def digit_groups(text: str, start: int, end: int) -> list[SpanPair]:
     return [*groups, (begin, end)] if begin >= 0 else groups
 
 
+def parts_of(text: str, start: int, end: int) -> Sequence[SpanPair]:
+    """Return what stands between quotes and brackets of a value with words in it: each is edited by itself.
+
+    So the names of members between its parts stay, and so does the form of JSON.
+    """
+    if not any(char in _FORM for char in text[start:end]):
+        return ((start, end),)
+    spans: list[SpanPair] = []
+    for at in range(start, end):
+        if "0" <= text[at] <= "9" or "A" <= text[at] <= "Z":
+            joined = spans and not any(char in _FORM for char in text[spans[-1][1] : at])
+            spans[-1:] = [(spans[-1][0], at + 1)] if joined else [*spans[-1:], (at, at + 1)]
+    return spans
+
+
+_FORM = frozenset("\"'{}[]")
+
+
 def whole_if(verdict: bool, start: int, end: int) -> Sequence[SpanPair]:
     """Return the whole candidate as the one span when `verdict` holds, else none."""
     return ((start, end),) if verdict else ()

@@ -15,6 +15,7 @@ from checkstream.core.match.entities.entity import (
     glued_before,
     glued_behind,
     only_digits,
+    parts_of,
     past_mark,
     stands_alone,
     whole_if,
@@ -50,12 +51,12 @@ def is_hyphened(text: str, start: int) -> bool:
 
 
 def refine_itin(text: str, start: int, end: int) -> Sequence[SpanPair]:
-    """Accept an ITIN with hyphens; with any words or signs between its groups only after a word that says so."""
+    """Accept an ITIN with hyphens; with other gaps, several kinds of them or none only after a word that says so."""
     if not is_itin(only_digits(text[start:end])):
         return ()
     announced = is_labelled(text, start, "itin") or is_labelled(text, start, "ssn")
     told = announced or is_hyphened(text, start)
-    return whole_if(told and is_whole_number(text, start, end, mixed=announced), start, end)
+    return parts_of(text, start, end) if told and is_whole_number(text, start, end, mixed=announced) else ()
 
 
 def refine_nino(text: str, start: int, end: int) -> Sequence[SpanPair]:
@@ -68,7 +69,7 @@ def refine_nino(text: str, start: int, end: int) -> Sequence[SpanPair]:
     start = hit.start() if hit is not None else start
     prefix = "".join(char for char in text[start:end] if char.isalpha())[:2].upper()
     alone = told is not None or (stands_alone(text, start, end) and not continues_number(text, start))
-    return whole_if(alone and prefix not in _VOID_PREFIXES, start, end)
+    return parts_of(text, start, end) if alone and prefix not in _VOID_PREFIXES else ()
 
 
 def refine_nhs(text: str, start: int, end: int) -> Sequence[SpanPair]:
@@ -83,7 +84,7 @@ def refine_nhs(text: str, start: int, end: int) -> Sequence[SpanPair]:
     return whole_if((announced or set_so) and is_whole_number(text, start, end, mixed=announced), start, end)
 
 
-_BEHIND = "[^0-9]{1,12}[0-9]{2}[^0-9]{1,12}[0-9]{4}"
+_BEHIND = f"{GAP}{{1,3}}[0-9]{{2}}{GAP}{{1,3}}[0-9]{{4}}"
 _VOID_PREFIXES = frozenset({"BG", "GB", "KN", "NK", "NT", "TN", "ZZ"})
 _NAME = r"(?i:\b(?:nino|national insurance|ni (?:number|no)))\b"
 _FEW = "[^0-9A-Z]{0,16}"

@@ -13,6 +13,7 @@ from checkstream.core.match.entities.entity import (
     before,
     glued_before,
     glued_behind,
+    is_glued,
     past_mark,
     whole_if,
 )
@@ -78,6 +79,8 @@ def refine_ip(text: str, start: int, end: int) -> Sequence[SpanPair]:
     previous = before(text, start)
     if glued_before(text, start) or (previous in tuple(".:") and text[start - 2 : start - 1] in _HEX and start > 1):
         return ()
+    if previous == "_" and is_glued(before(text, start - 1)):
+        return ()  # `firefox_115.0.2.1`: files and programs have their versions so
     candidate = text[start:end]
     if ":" in candidate:
         return _refine_v6(text, start, end)

@@ -18,6 +18,7 @@ from checkstream.core.match.entities.entity import (
     glued_before,
     glued_behind,
     only_digits,
+    parts_of,
     past_mark,
     stands_alone,
     whole_if,
@@ -105,7 +106,8 @@ def _refine_named(text: str, start: int, end: int) -> Sequence[SpanPair]:
     compact = "".join(text[at] for at in places[:length])
     if len(compact) < length or glued_behind(text, places[length - 1] + 1):
         return ()
-    return whole_if("02" <= compact[2:4] <= "98" and iban_mod97(compact), places[0], places[length - 1] + 1)
+    told = "02" <= compact[2:4] <= "98" and iban_mod97(compact)
+    return parts_of(text, places[0], places[length - 1] + 1) if told else ()
 
 
 def _is_set_as_iban(text: str, start: int, stop: int, end: int) -> bool:
