@@ -24,7 +24,7 @@ _PAIR: Final = "(?:[2-6][0-9A-Fa-f]|7[0-9A-Ea-e]|0[9AaDd])"
 _POINT: Final = f"00{_PAIR}"
 _CODE: Final = f"(?:{_PLAIN}|0[Xx](?:{_PAIR}|[9AaDd])|{_POINT})"
 _SIGN: Final = r"[ \t,;+\[\]{}]"
-"""Between the numbers of a row; not between those of tables and decimals, which are many."""
+"""Between the numbers of a row."""
 _OTHER: Final = r"""[ \t,;+|.&()\[\]{}$:=<>~"'\\\-]"""
 _LINE: Final = r"\r?\n[ \t]{0,16}"
 _NAME: Final = (

@@ -27,9 +27,9 @@ _SHORT_CHARS = 40
 """What has no more may be the midst of a value that begins before it and ends behind it."""
 _APART = "\n|\n"
 """Stands between what is not read as one."""
-_BETWEEN = ("", " ")
+BETWEEN = ("", " ")
 _KIND = "border:"
-_TELLING = compile_regex(r"[\pN@\x{fe6b}\x{ff20}]")
+TELLING = compile_regex(r"[\pN@\x{fe6b}\x{ff20}]")
 """Stands in nearly all that is condemned wherever it stands: numbers, keys, addresses. Where there is none nothing is
 searched, since each word of a long history would cost twice."""
 _ROW_WORK = 20
@@ -148,9 +148,9 @@ def looking(
     """
     borders = Borders()
     for row in rows:
-        for between in _BETWEEN:
+        for between in BETWEEN:
             text = between.join([edge.text for edge in row])
-            if not known and _TELLING.search(text) is None:
+            if not known and TELLING.search(text) is None:
                 break
             name = ""
             if quiet is not None and len(text) >= LEAST_CHARS:  # what stands over a border depends on where it is

@@ -5,8 +5,8 @@ by side are read as one, with nothing between them and with a space, as ends of 
 no string has by itself counts. A text need not be JSON as a whole: lines of it are read, and what stands in a sentence.
 
 So are the parts of one message, whatever they are: the texts of a result, its value, resources and prompts, what an
-error says. They are read in their order, and each text with the strings of a value beside it, which readers may see
-first. What has no letters there is no part of an order or a secret: figures of one record go on with those of no other.
+error says. They are read in their order, and each text with a value's only string, which readers may see first. What
+has no letters there is no part of an order or a secret: figures of one record go on with those of no other.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from bisect import bisect_right
 from collections.abc import Generator, Iterable, Sequence
 from itertools import accumulate
 
-from checkstream.core.exchange.ingress.borders import EDGE_CHARS, Edge
+from checkstream.core.exchange.ingress.borders import BETWEEN, EDGE_CHARS, Edge
 from checkstream.core.exchange.ingress.known import Search
 from checkstream.core.exchange.meter import Meter
 from checkstream.core.match.patterns import PatternSet
@@ -31,7 +31,6 @@ _MOST_TOKENS = 50_000
 """Of one text; strings behind them are read by themselves alone."""
 _TOKENS_A_STEP, _TOKENS_WORK = 512, 250
 _APART = "\n|\n"
-_BETWEEN = ("", " ")
 _SOME = (2, 3)
 """Strings that are read apart from those around them, which could hide where a value begins ..."""
 _SOME_CHARS = 48
@@ -41,7 +40,7 @@ _MOST_STRINGS = 256
 _ROWS_A_STEP = 512
 _EDGES_A_STEP, _EDGES_WORK = 256, 250
 _MOST_BESIDE = 8
-"""Texts, and strings of a value, that are read by twos."""
+"""Texts that are read with the only string of a value."""
 Row = list[Edge]
 
 
@@ -207,7 +206,7 @@ def _is_worded(edge: Edge) -> bool:
 def suspicious(rows: Sequence[Row], patterns: PatternSet, meter: Meter) -> Generator[None, None, list[Row]]:
     """Return, in steps, the rows in which something may stand over a border, and parts of them."""
     found: list[Row] = []
-    for between in _BETWEEN:
+    for between in BETWEEN:
         found += yield from searched(rows, between, patterns, meter)
     some = yield from _some(rows, meter)
     return found + (yield from searched(some, "", patterns, meter))

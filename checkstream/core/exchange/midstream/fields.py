@@ -17,7 +17,7 @@ from itertools import accumulate, groupby, pairwise
 
 import msgspec
 
-from checkstream.core.exchange.ingress.borders import Edge, crossing
+from checkstream.core.exchange.ingress.borders import BETWEEN, TELLING, Edge, crossing
 from checkstream.core.exchange.ingress.told import Row, Rows, searched, suspicious
 from checkstream.core.exchange.meter import Meter
 from checkstream.core.match.patterns import PatternSet, compile_regex
@@ -26,10 +26,7 @@ from checkstream.core.wire.json_text.spans import NAME, Path
 
 _EXTRAS = 256
 """That are looked at in one step."""
-_BETWEEN = ("", " ")
 _GAP = " "
-_TELLING = compile_regex(r"[\pN@\x{fe6b}\x{ff20}]")
-"""Stands in nearly all that is condemned wherever it stands: numbers, keys, addresses."""
 _GROUPS, _FIGURES = range(2, 6), range(15, 17)
 """Numbers of an object that may be one, and how many figures that has."""
 _LEAST_GROUP = 256
@@ -80,7 +77,7 @@ class Fields:
         told = (yield from suspicious(taken.end(), self._patterns, self._meter)) if rows else []
         found: dict[int, dict[Finding, None]] = {}
         for row in told:
-            for between in _BETWEEN:
+            for between in BETWEEN:
                 yield from self._put(row, between, found)
         for row in (yield from searched(groups, _GAP, self._patterns, self._meter)) if groups else ():
             yield from self._put(row, _GAP, found)
@@ -117,7 +114,7 @@ class Fields:
     def _is_new(self, row: Row) -> bool:
         """Tell whether something may stand over the borders of a row, as far as that is known."""
         key = _key(row)
-        return not key or (key not in self._quiet and _TELLING.search(key) is not None)
+        return not key or (key not in self._quiet and TELLING.search(key) is not None)
 
     def _put(self, row: Row, between: str, found: dict[int, dict[Finding, None]]) -> Generator[None, None, None]:
         """Add what stands over the borders of a row to what is found in each of its texts."""

@@ -161,8 +161,9 @@ def _is_in_fours(text: str, strings: Sequence[SpanPair]) -> bool:
 def _are_parts(text: str, strings: Sequence[SpanPair]) -> bool:
     """Say whether strings have no names, or numbered or lettered ones: a zip and a phone number are no card."""
     begin = strings[0][0]
-    before_it = _NAMES_BEFORE.search(text[max(0, begin - LEFT_CHARS) : begin])
-    named = [_stems("" if before_it is None else text[max(0, begin - LEFT_CHARS) + before_it.start() : begin])]
+    left = text[max(0, begin - LEFT_CHARS) : begin]
+    before_it = _NAMES_BEFORE.search(left)
+    named = [_stems("" if before_it is None else left[before_it.start() :])]
     named += [_stems(text[low:high]) for (_, low), (high, _) in pairwise(strings)]
     return all(not stems for stems in named[1:]) or len({stems[-1:] for stems in named}) == 1
 
