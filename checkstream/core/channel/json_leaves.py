@@ -29,7 +29,10 @@ class JsonLeaves:
     A text that begins with neither `{` nor `[` is no such text: all of it may be edited.
     """
 
-    __slots__ = ("_bare", "_bare_start", "_escape_start", "_escapes", "_position", "_string_start", "_strings", "json")
+    __slots__ = (
+        "_bare", "_bare_start", "_blanks", "_escape_start", "_escapes", "_position", "_string_start", "_strings",
+        "json",
+    )  # fmt: skip
 
     def __init__(self) -> None:
         """Start before the text."""
@@ -39,6 +42,8 @@ class JsonLeaves:
         """Insides of the complete strings."""
         self._escapes = Ranges()
         """Escape sequences inside strings."""
+        self._blanks = Ranges()
+        """Those of them that spell white space: no value begins with it, though it may seem to with its letter."""
         self._bare = Ranges()
         """Complete numbers and words outside of strings."""
         self._position = 0
@@ -63,6 +68,8 @@ class JsonLeaves:
                 size = base + at - self._escape_start
                 if not (size == 1 and text[at] == "u") and size in (1, _UNICODE_ESCAPE_CHARS - 1):
                     self._escapes.add(self._escape_start, base + at + 1)
+                    if size == 1 and text[at] in _BLANKS:
+                        self._blanks.add(self._escape_start, base + at + 1)
                     self._escape_start = None
                 at += 1
             elif self._string_start is None:
@@ -116,12 +123,18 @@ class JsonLeaves:
             return [Piece(span, bare=False)]
         found = [Piece(leaf, bare=True) for leaf in self._over(self._bare, self._bare_start, span)]
         for leaf in self._over(self._strings, self._string_start, span):
-            low, high = self.whole(max(leaf.start, span.start)), min(leaf.end, span.end)
+            low, high = self._begun(max(leaf.start, span.start)), min(leaf.end, span.end)
             escape = self._escapes.around(high)
             if escape is not None and escape.start < high < escape.end:
                 high = escape.end
-            found.append(Piece(Span(low, high), bare=False))
+            if low < high or span.start == span.end:
+                found.append(Piece(Span(low, high), bare=False))
         return sorted(found, key=lambda piece: piece.span)
+
+    def _begun(self, position: int) -> int:
+        """Return where an edit begins that is to begin at `position`: white space before a value stays as it came."""
+        blank = self._blanks.around(position)
+        return blank.end if blank is not None and blank.start < position < blank.end else self.whole(position)
 
     def _over(self, known: Ranges, begun: int | None, span: Span) -> list[Span]:
         """Return the leaves that a span touches, with the one that has not ended yet."""
@@ -165,11 +178,13 @@ class JsonLeaves:
 
     def forget(self, position: int) -> None:
         """Drop what ends before `position`."""
-        for known in (self._strings, self._escapes, self._bare):
+        for known in (self._strings, self._escapes, self._blanks, self._bare):
             known.forget(position)
 
 
 _UNICODE_ESCAPE_CHARS = 6
+_BLANKS = frozenset("fnrt")
+"""Letters of escapes that spell white space."""
 _CHARS_A_STEP = 2048
 _EDITS_A_STEP = 64
 """Of a text that is there as a whole."""

@@ -145,3 +145,23 @@ def test_g10_a_long_string_of_escapes_is_read_once() -> None:
     text = "[" + '"' + "\\" * 200_000 + '"]'
     leaves = read(text)
     assert len(leaves.pieces(Span(0, len(text)))) == 1
+
+
+@pytest.mark.parametrize("blank", ["\n", "\t", "\r", "\f", "\n\n", "\t\n"])
+@pytest.mark.parametrize("value", ["+john.doe@example.com", "john.doe@example.com"])
+def test_an_edit_leaves_the_white_space_that_stands_before_a_value(blank: str, value: str) -> None:
+    """In `\\njohn@...` the letter of the escape seems to begin the address."""
+    text = json.dumps({"diff": f"-a{blank}{value}{blank}b"})
+    low = text.index(value) - 1
+    parted = JsonLeaves()
+    for char in text:
+        parted.feed(char)
+    for leaves in (read(text), parted):
+        (piece,) = leaves.pieces(Span(low, text.index(value) + len(value)))
+        assert text[piece.span.start : piece.span.end] == value
+
+
+def test_an_edit_takes_an_escape_that_spells_a_part_of_a_value_as_a_whole() -> None:
+    text = '{"mail": "\\u006aohn@example.com"}'
+    (piece,) = read(text).pieces(Span(text.index("u006a"), text.index('"}')))
+    assert text[piece.span.start : piece.span.end] == "\\u006aohn@example.com"
