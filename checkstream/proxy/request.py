@@ -4,19 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import collections
-import contextlib
 import time
 from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
-from types import MappingProxyType
 
 import msgspec
 from aiohttp import hdrs
 from aiohttp.web import BaseRequest, RequestKey, RequestPayloadError, Response, StreamResponse
 
-from checkstream.audit.entries import PassEntry, StreamEntry
-from checkstream.core.commands import Assess, StreamRecord
-from checkstream.core.events import Assessed, Envelope, RequestReceived
+from checkstream.core.commands import Assess
+from checkstream.core.events import Assessed, RequestReceived
 from checkstream.core.exchange.heads import holds
 from checkstream.core.exchange.machine import machine_for
 from checkstream.core.exchange.plan import Plan
@@ -29,7 +26,6 @@ from checkstream.errors import AuditError, BodyTooLarge, CheckstreamError, NotRe
 from checkstream.listen import (
     Admission,
     Callers,
-    Identity,
     Times,
     Visit,
     connection_of,
@@ -43,8 +39,7 @@ from checkstream.proxy.capacity import Load
 from checkstream.proxy.confirm import CONFIRM, Asked, Confirmations, Confirming
 from checkstream.proxy.cors import origins_of, preflight, shown_to
 from checkstream.proxy.counts import Counted, StreamCounts
-from checkstream.proxy.envelope import around
-from checkstream.proxy.headers import Media, media_of_request
+from checkstream.proxy.headers import media_of_request
 from checkstream.proxy.ids import STREAM, new_id
 from checkstream.proxy.machine import Machine
 from checkstream.proxy.meter import Meter
@@ -55,18 +50,13 @@ from checkstream.proxy.quiet import QuietOfCaller, QuietTexts
 from checkstream.proxy.recorder import Recorder
 from checkstream.proxy.relay import Admitted, Exchange, Services
 from checkstream.proxy.replies import POLICY, error_response
+from checkstream.proxy.sent import CONTEXT, CONVERSATION, Sent, method_of, one_of, read_around, readable, unread
 from checkstream.proxy.sessions import Sessions
-from checkstream.proxy.trail import Trail
+from checkstream.proxy.trail import ExchangeTrail, Trail
 from checkstream.proxy.turns import Turns
 
-_CONTEXT, _CONVERSATION = "x-checkstream-context", "x-checkstream-conversation"
-_MAX_BYTES = MappingProxyType({_CONTEXT: 8192, _CONVERSATION: 512})
-"""Of the headers that speak to policies."""
-_BASE64 = b";base64,"
 _MOST_BOOKS = 1000
 """Of callers and routes whose tools are remembered."""
-_MOST_FILES = 64
-"""Of one body that are looked for, when it is reckoned how long it takes to read."""
 _DEFAULT_SHAPE = SURFACES["openai.chat"]
 """Whose error object a caller gets on a path that no surface has."""
 _ROUTE = RequestKey("checkstream.route", str)
@@ -81,22 +71,6 @@ class Intake(msgspec.Struct, frozen=True):
     times: Times
     body_bytes: int
     meter: Meter
-
-
-class Sent(msgspec.Struct, frozen=True):
-    """What a caller has sent."""
-
-    identity: Identity
-    body: bytes
-    media: Media | None
-    """What it is said to be."""
-    share: str
-    """In whose share of the work it is: a caller's, or that of an address."""
-
-    @property
-    def content_type(self) -> str | None:
-        """What it is, where it goes on unguarded."""
-        return None if self.media is None else str(self.media)
 
 
 class _Guarded(msgspec.Struct, frozen=True, kw_only=True):
@@ -191,7 +165,7 @@ class Proxy:
     def _named(self, request: BaseRequest) -> str | None:
         """Return the name of the route that has taken a request, or that alone could; None: nobody can tell."""
         taken: str | None = request.get(_ROUTE)
-        method = request.headers.get(hdrs.ACCESS_CONTROL_REQUEST_METHOD, _method(request))
+        method = request.headers.get(hdrs.ACCESS_CONTROL_REQUEST_METHOD, method_of(request))
         there = {route.name for route in on_path(self._routes(), request.rel_url.raw_path) if method in route.methods}
         return taken or (there.pop() if len(there) == 1 else None)
 
@@ -203,7 +177,7 @@ class Proxy:
 
     async def _take(self, request: BaseRequest, stream: str) -> StreamResponse:
         identity = self._intake.callers.identify(request)
-        found = candidates(self._routes(), request.rel_url.raw_path, _method(request))
+        found = candidates(self._routes(), request.rel_url.raw_path, method_of(request))
         if self._draining:
             raise NotReady("the proxy is shutting down; try again on another one")
         scorers = {route.scorer for route in found if route.scorer is not None}
@@ -275,10 +249,10 @@ class Proxy:
         if self._trail.failure and (route.plan is None or route.plan.fail_mode == "closed"):
             raise AuditError(self._trail.failure)
         counts = self._counts.begun(stream, route.name, identity.name)
-        ledger = _Ledger(self._trail, stream, route.name, identity.name, counts)
+        ledger = ExchangeTrail(self._trail, stream, route.name, identity.name, counts)
         if route.plan is None or route.surface is None or route.scorer is None or load is None:
             try:
-                response = await self._pass_on(request, route, _unread(request, sent), sent.body, ledger)
+                response = await self._pass_on(request, route, unread(request, sent), sent.body, ledger)
             except UpstreamError as error:
                 counts.upstream_failed(error)
                 raise
@@ -309,8 +283,10 @@ class Proxy:
         sessions = None
         if isinstance(guarded.surface, Mcp):  # a server of tools knows nobody behind the proxy
             sessions = Sessions(self._digest, route.upstream.name, caller)
-        outgoing, envelope = _read(request, sent, guarded, sessions)
-        context, named = (_one_of(name, request.headers.getall(name, ())) for name in (_CONTEXT, _CONVERSATION))
+        outgoing, envelope = read_around(
+            request, sent, route=guarded.route, plan=guarded.plan, surface=guarded.surface, sessions=sessions
+        )
+        context, named = (one_of(name, request.headers.getall(name, ())) for name in (CONTEXT, CONVERSATION))
         asked = Asked(
             caller=caller, route=route.name, program=guarded.plan.program.hash,
             context=context, conversation=named, body=body,
@@ -391,7 +367,7 @@ class Proxy:
         return None if self._assessor is None else partial(self._assessor.assess, stream=stream, route=route)
 
     async def _pass_on(
-        self, request: BaseRequest, route: Route, outgoing: Outgoing, body: bytes, ledger: _Ledger
+        self, request: BaseRequest, route: Route, outgoing: Outgoing, body: bytes, ledger: ExchangeTrail
     ) -> StreamResponse:
         """Send a request on unguarded and its answer back as it comes; the audit chain says so."""
 
@@ -423,104 +399,3 @@ class Proxy:
         """Tell every guard that still runs that the drain period is over."""
         for exchange in self._running:
             exchange.drain()
-
-
-def readable(body: bytes) -> int:
-    """Return about how much of a body classifiers may have to read, in bytes: all but pictures and the like in it."""
-    size, at = len(body), body.find(_BASE64)
-    for _ in range(_MOST_FILES):
-        end = body.find(b'"', at)
-        if at < 0 or end < 0:
-            break
-        size -= end - at
-        at = body.find(_BASE64, end)
-    return size
-
-
-def _unread(request: BaseRequest, sent: Sent) -> Outgoing:
-    """Return a request as it goes on unguarded."""
-    url, identity = request.rel_url, sent.identity
-    target = url.raw_path + (f"?{url.raw_query_string}" if url.raw_query_string else "")
-    return Outgoing(target, tuple(request.headers.items()), identity.key_header, sent.content_type, identity.name)
-
-
-def _read(request: BaseRequest, sent: Sent, guarded: _Guarded, sessions: Sessions | None) -> tuple[Outgoing, Envelope]:
-    """Return what of a guarded request stands around its body as it goes on, and what of it rules are to read.
-
-    Raises:
-        RequestInvalid: two readers could read it differently.
-        SessionUnknown: it names a session that is not its caller's.
-    """
-    url, key_header = request.rel_url, sent.identity.key_header
-    headers = [(name, text) for name, text in request.headers.items() if name.lower() != key_header]
-    outer = around(
-        guarded.route.match.path,
-        url.raw_path,
-        url.raw_query_string,
-        headers if sessions is None else sessions.opened(headers),
-        keyed=guarded.route.upstream.keyed,
-        strict=guarded.plan.unknown_fields == "refuse",
-        refused=guarded.surface.parts_of_answers,
-    )
-    outgoing = Outgoing(
-        outer.target,
-        outer.headers,
-        key_header,
-        caller=sent.identity.name,
-        method=request.method,
-        patient=isinstance(guarded.surface, Mcp),
-    )
-    return outgoing, outer.envelope
-
-
-def _method(request: BaseRequest) -> str:
-    """Return how a request asks; `WebSocket` where it asks for one, which no route takes: nobody would read it."""
-    upgrades = ",".join(request.headers.getall(hdrs.UPGRADE, ())).lower().split(",")
-    return "WebSocket" if any(each.strip().startswith("websocket") for each in upgrades) else request.method
-
-
-def _one_of(name: str, given: Sequence[str]) -> str | None:
-    """Return the one header of a name by which the caller speaks to policies; None: there is none.
-
-    Raises:
-        RequestInvalid: it is too long or not UTF-8, or stands there more than once.
-    """
-    if len(given) > 1:
-        raise RequestInvalid(f"`{name}` stands there {len(given)} times; send one")
-    try:
-        size = len(given[0].encode()) if given else 0
-    except UnicodeEncodeError as error:
-        raise RequestInvalid(f"`{name}` is not UTF-8; send UTF-8, or only ASCII") from error
-    if size > _MAX_BYTES[name]:
-        advice = f"send less, or send it in the body as `checkstream.{name.rpartition('-')[2]}`"
-        raise RequestInvalid(f"`{name}` has {size} bytes, the limit is {_MAX_BYTES[name]}; {advice}")
-    return given[0] if given else None
-
-
-class _Ledger:
-    """Writes one exchange's record."""
-
-    def __init__(self, trail: Trail, stream: str, route: str, caller: str | None, counts: StreamCounts) -> None:
-        self._counts = counts
-        self._trail = trail
-        self.stream = stream
-        self._route = route
-        self._caller = caller
-
-    async def write(self, record: StreamRecord) -> None:
-        await self._trail.append_durable(self._entry(record))
-
-    def write_now(self, record: StreamRecord) -> None:
-        with contextlib.suppress(AuditError):  # the journal's state shows it, and new requests are refused
-            self._trail.append(self._entry(record))
-
-    async def passed(self, method: str, path: str, status: int) -> None:
-        self._counts.upstream_answered(status)
-        await self._trail.append_durable(
-            PassEntry(
-                stream=self.stream, route=self._route, caller=self._caller, method=method, path=path, status=status
-            )
-        )
-
-    def _entry(self, record: StreamRecord) -> StreamEntry:
-        return StreamEntry(stream=self.stream, route=self._route, caller=self._caller, record=record)

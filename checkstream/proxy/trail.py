@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import collections
+import contextlib
 from collections.abc import Callable
 from datetime import UTC, datetime
 
 import msgspec
 
-from checkstream.audit.entries import AnyEntry
+from checkstream.audit.entries import AnyEntry, PassEntry, StreamEntry
 from checkstream.audit.journal import Journal
+from checkstream.core.commands import StreamRecord
+from checkstream.errors import AuditError
+from checkstream.proxy.counts import StreamCounts
 
 _REMEMBERED = 200
 
@@ -74,3 +78,36 @@ class Trail:
     def latest(self, count: int) -> list[Latest]:
         """Return up to `count` of the latest entries, oldest first."""
         return [each for each in self._latest if each.seq >= 0][-count:]
+
+
+class ExchangeTrail:
+    """Writes one exchange's record."""
+
+    def __init__(self, trail: Trail, stream: str, route: str, caller: str | None, counts: StreamCounts) -> None:
+        """Write to `trail` what comes of the exchange `stream` of a route and a caller."""
+        self._counts = counts
+        self._trail = trail
+        self.stream = stream
+        self._route = route
+        self._caller = caller
+
+    async def write(self, record: StreamRecord) -> None:
+        """Append a record; return when it is on the disk."""
+        await self._trail.append_durable(self._entry(record))
+
+    def write_now(self, record: StreamRecord) -> None:
+        """Append a record, or lose it where the journal has failed."""
+        with contextlib.suppress(AuditError):  # the journal's state shows it, and new requests are refused
+            self._trail.append(self._entry(record))
+
+    async def passed(self, method: str, path: str, status: int) -> None:
+        """Append that a request has passed unguarded, and what was answered; return when it is on the disk."""
+        self._counts.upstream_answered(status)
+        await self._trail.append_durable(
+            PassEntry(
+                stream=self.stream, route=self._route, caller=self._caller, method=method, path=path, status=status
+            )
+        )
+
+    def _entry(self, record: StreamRecord) -> StreamEntry:
+        return StreamEntry(stream=self.stream, route=self._route, caller=self._caller, record=record)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from checkstream.errors import RequestInvalid
-from checkstream.proxy.request import _one_of, readable
+from checkstream.proxy.sent import one_of, readable
 
 HEADERS = pytest.mark.parametrize(
     ("name", "most"), [("x-checkstream-context", 8192), ("x-checkstream-conversation", 512)]
@@ -14,9 +14,9 @@ HEADERS = pytest.mark.parametrize(
 
 @HEADERS
 def test_a_header_to_policies_is_handed_on_as_it_came(name: str, most: int) -> None:
-    assert _one_of(name, []) is None
+    assert one_of(name, []) is None
     for value in ("", '{"a": "é"}', "not json", "x" * most):
-        assert _one_of(name, [value]) == value
+        assert one_of(name, [value]) == value
 
 
 @HEADERS
@@ -28,7 +28,7 @@ def test_g22_a_header_to_policies_is_bounded_and_single(name: str, most: int) ->
         (["\udcff"], "not UTF-8"),
     ):
         with pytest.raises(RequestInvalid, match=message):
-            _one_of(name, values)
+            one_of(name, values)
 
 
 @pytest.mark.parametrize(
