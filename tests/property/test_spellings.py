@@ -184,7 +184,7 @@ def test_g04_g09_g18_a_value_is_found_in_spellings_that_models_are_asked_for(
 NAMES = st.from_regex(r"[a-zA-Z\u00e9][a-zA-Z]{0,7}(?:_[a-z]{1,6})?[0-9]{0,2}_{1,2}", fullmatch=True)
 
 
-@pytest.mark.parametrize("entity", sorted(SPECIMENS.keys() - {"AUTHORIZATION", "GENERIC_SECRET"}))
+@pytest.mark.parametrize("entity", sorted(SPECIMENS.keys() - {"AUTHORIZATION", "GENERIC_SECRET", "IP_ADDRESS"}))
 @settings(max_examples=8, deadline=None, phases=(Phase.explicit, Phase.generate))
 @given(name=NAMES, cuts=st.lists(st.integers(0, 200), max_size=5))
 def test_g04_g18_a_value_is_found_right_behind_a_name_s_underscore(entity: str, name: str, cuts: list[int]) -> None:
@@ -427,3 +427,14 @@ def test_g18_a_value_is_found_that_json_has_escaped_out_of_sight_or_turned_round
     low = text.index(said) + (6 if how == "turned round" else 0)
     high = text.index(said) + len(said) - 1 - (6 if how == "turned round" else 0)
     assert {low, high} <= found, text
+
+
+@pytest.mark.parametrize("name", ["ip_", "client_ip_", "host2_", "SERVER_", "src__", "db_host_"])
+def test_g18_an_address_is_found_behind_the_name_of_what_has_one(name: str) -> None:
+    lead, value = f"Well, {name}", "10.20.30.40"
+    assert set(range(len(lead), len(lead) + len(value))) <= covered([f"{lead}{value} it is."])
+
+
+@pytest.mark.parametrize("said", ["firefox_115.0.2.1", "file_v1.2.3.4.zip", "build_10.0.19045.1", "chrome_120.0.6.9"])
+def test_four_numbers_behind_the_name_of_a_program_are_its_version(said: str) -> None:
+    assert not covered([f"Well, {said} it is."])

@@ -13,7 +13,6 @@ from checkstream.core.match.entities.entity import (
     before,
     glued_before,
     glued_behind,
-    is_glued,
     past_mark,
     whole_if,
 )
@@ -74,18 +73,26 @@ def _is_v6(address: str) -> bool:
     return len(digits) >= 4 or groups >= 4
 
 
+_NAME = compile_regex(r"[\pL\pN]_+\z")
+_NAME_OF_HOST = compile_regex(
+    r"(?i:(?:\A|[^\pL])(?:ip(?:v4)?|addr(?:ess)?|host|server|client|node|peer|gateway|src|source|dst|dest|remote|dns"
+    r"|proxy|subnet|router|bind|listen)s?[0-9]{0,3}_+\z)"
+)
+"""A name that ends with a word for what has an address."""
+
+
 def refine_ip(text: str, start: int, end: int) -> Sequence[SpanPair]:
     """Accept an IPv4 or IPv6 address that isn't part of a longer code or a version number."""
     previous = before(text, start)
     if glued_before(text, start) or (previous in tuple(".:") and text[start - 2 : start - 1] in _HEX and start > 1):
         return ()
-    if previous == "_" and is_glued(before(text, start - 1)):
-        return ()  # `firefox_115.0.2.1`: files and programs have their versions so
     candidate = text[start:end]
     if ":" in candidate:
         return _refine_v6(text, start, end)
     if glued_behind(text, end) or not _is_v4(candidate):
         return ()
+    if previous == "_" and _NAME.search(left_of(text, start)) and not _NAME_OF_HOST.search(left_of(text, start)):
+        return ()  # `firefox_115.0.2.1`: files and programs have their versions so
     words = left_of(text, start).split()
     return whole_if(not (words and words[-1].lstrip("([").rstrip(":=(") in _NOT_ADDRESSES), start, end)
 
