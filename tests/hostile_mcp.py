@@ -77,6 +77,9 @@ RESULTS: Mapping[str, Make] = MappingProxyType({
         content=[], structuredContent={"a": many(lambda n: {"id": n, "mail": "none", "ok": True}, size)}
     ),
     "a value to edit": lambda size: result(content=[], structuredContent={"a": many(_mail, size)}),
+    "a value to edit over each border": lambda size: result(
+        content=[_text("x john")], structuredContent={"a": many(lambda _: "@example.com w john", size)}
+    ),
     "a value of one text": lambda size: result(content=[], structuredContent={"a": _words(size)}),
     "a value of one text to edit": lambda size: result(content=[], structuredContent={"a": _addresses(size)}),
     "a value of levels": lambda size: result(

@@ -233,7 +233,7 @@ def test_g18_an_iban_is_found_whose_parts_are_named() -> None:
         "Weekly users: 1234567, 50, 51, 52, 53, 54, 55, 56",
         "ages: 49, 50, 46, 49, 54, 56, 46, 49, 46, 49",
         "firefox_115.0.2.1 and file_v1.2.3.4.zip",
-        '{"from_account": "41111111", "to_account": "11111111"}',
+        '{"first_lot": "41111111", "other": "11111111"}',
     ],
 )
 def test_figures_behind_words_for_numbers_are_no_iban_and_no_number_of_persons(said: str) -> None:

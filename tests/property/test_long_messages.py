@@ -39,7 +39,13 @@ def test_g33_no_step_on_such_an_answer_as_an_event_is_long(name: str) -> None:
     assert long_steps_of(played(name, SIZE, streaming=True)) == []
 
 
-@pytest.mark.parametrize("name", ["links", "a value of rows", "tools", "a value to edit", "a value to edit said twice"])
+VERY_MANY = (
+    "links", "a value of rows", "tools", "a value to edit", "a value to edit said twice",
+    "a value to edit over each border",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("name", VERY_MANY)
 def test_g33_no_step_on_an_answer_of_very_many_parts_is_long(name: str) -> None:
     """All that is done once for each of them is done in steps: reading them side by side, comparing, freeing."""
     assert long_steps_of(played(name, 10 * SIZE, streaming=False)) == []

@@ -36,7 +36,8 @@ _ROW_WORK = 20
 _STEP_CHARS = 16
 _EDGES_A_STEP, _EDGES_WORK = 256, 100
 _MESSAGES_A_STEP = 256
-_EDITS_A_STEP = 256
+_CROSSINGS_A_STEP, _CROSSINGS_WORK = 64, 200
+_EDITS_A_STEP = 64
 
 
 class Edge(msgspec.Struct, frozen=True):
@@ -158,8 +159,11 @@ def looking(
             if quiet is not None and name and quiet.found(name, text) is not None:
                 continue
             crossed = yield from crossing(row, between, text, patterns, meter)
-            for first, last in dict.fromkeys((each.first, each.last) for each in crossed):
+            for count, (first, last) in enumerate(dict.fromkeys((each.first, each.last) for each in crossed), 1):
                 yield from meter.stepping(borders.take(row[first : last + 1], between), _EDGES_WORK)
+                if count % _CROSSINGS_A_STEP == 0:
+                    meter.spend(_CROSSINGS_WORK)
+                    yield
             if not crossed and quiet is not None and name:
                 quiet.keep(name, text)
             meter.spend(_ROW_WORK)
