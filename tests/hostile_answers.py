@@ -82,14 +82,6 @@ def _left_out_in_tens(chars: str) -> Make:
 
 TEXTS: Mapping[str, str] = MappingProxyType(
     {
-        "codes of characters": "52, ",
-        "codes of characters in lines": "52\n",
-        "codes of characters by a function": "chr(52)+",
-        "codes of characters in statements": "putchar(64);\n    ",
-        "codes of characters in bits": "0110001 ",
-        "a code and a name": "52 String.fromCharCode ",
-        "colours without their control": "4[31m",
-        "a colour that is none": "[31;",
         **{
             f"U+{ord(char):04X}": char
             for char in (

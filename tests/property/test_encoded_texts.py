@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import random
 from collections.abc import Callable, Mapping
 
 import pytest
@@ -18,7 +17,6 @@ from checkstream.core.terms import Finding
 from checkstream.proxy.specimens import SPECIMENS
 from tests.property.match_strategies import pieces
 from tests.property.test_respelled import covered, patterns
-from tests.property.test_spellings import MAKES
 from tests.unit.proxy.test_specimens import BESIDE
 
 
@@ -45,39 +43,8 @@ PAIRS: Mapping[str, Callable[[str], str]] = {
     "hex, lines of sixteen": pairs(" ", a_line=16),
     "hex, lines": pairs("", a_line=20),
 }
-
-
-def codes(between: str, form: str = "{}", around: str = "{}") -> Callable[[str], str]:
-    return lambda text: around.format(between.join(form.format(ord(char)) for char in text))
-
-
-CODES: Mapping[str, Callable[[str], str]] = {
-    "codes, Python": codes("+", "chr({})"),
-    "codes, Python, hex": codes(" + ", "chr({:#x})"),
-    "codes, Python, a template": codes("", "{{chr({})}}", "f'{}'"),
-    "codes, Python, line by line": codes("\n", "s += chr({})"),
-    "codes, JavaScript, each": codes(" + ", "String.fromCharCode({})"),
-    "codes, JavaScript, a template": codes("", "${{String.fromCodePoint({})}}", "`{}`"),
-    "codes, PHP": codes(" . ", "chr({})"),
-    "codes, Perl, names": codes("", "\\N{{U+{:04X}}}"),
-    "codes, SQL, joined": codes("||", "CHR({})"),
-    "codes, SQL, hex": codes(" + ", "NCHAR(0x{:02X})"),
-    "codes, Excel": codes("&", "CHAR({})", "={}"),
-    "codes, Basic": codes(" & ", "Chr$({})"),
-    "codes, PowerShell": codes("+", "[char]{}"),
-    "codes, C, casts": codes(", ", "(char){}"),
-    "codes, C, line by line": codes("\n    ", "putchar({});"),
-    "codes, C++": codes(" << ", "char({})", "std::cout << {};"),
-    "codes, Java": codes(" + ", "Character.toString({})"),
-    "codes, Java, line by line": codes("\n", "sb.append((char) {});"),
-    "codes, C#": codes(" + ", "Convert.ToChar({})"),
-    "codes, Go": codes(" + ", "string(rune({}))"),
-    "codes, bits": codes(" ", "{:08b}"),
-    "codes, points": codes(" ", "U+{:04X}"),
-}
 LAYERS: Mapping[str, Callable[[str], str]] = {
     **PAIRS,
-    **CODES,
     "base64": lambda text: base64.b64encode(text.encode()).decode(),
     "base64, wrapped": wrapped,
     "base64url": lambda text: base64.urlsafe_b64encode(text.encode()).decode().rstrip("="),
@@ -102,7 +69,7 @@ def test_g04_g09_g18_a_value_told_in_another_alphabet_is_found_whole(entity: str
     value = SPECIMENS[entity]
     layers = [data.draw(st.sampled_from(OUTER))]
     if len(value) < 400:
-        inner = sorted(set(LAYERS) - {"zero width"} if layers[0] in (*PAIRS, *CODES) else LAYERS)
+        inner = sorted(set(LAYERS) - {"zero width"} if layers[0] in PAIRS else LAYERS)
         layers = data.draw(st.lists(st.sampled_from(inner), max_size=1)) + layers
     said = before + value + behind
     for name in layers:
@@ -134,74 +101,6 @@ def test_g09_pairs_of_hex_are_found_digit_for_digit(layer: str) -> None:
     digits = [char for char in text[finding.span.start : finding.span.end].replace("0x", "") if char.isalnum()]
     assert bytes.fromhex("".join(digits)).decode() == value
     assert finding.view == "encoded"
-
-
-@pytest.mark.parametrize("layer", sorted(CODES))
-@settings(max_examples=12, deadline=None)
-@given(
-    st.sampled_from(sorted(MAKES.keys() - {"key", "phone"})),
-    st.integers(0, 1 << 30),
-    st.lists(st.integers(0, 999), max_size=6),
-)
-def test_g04_g09_g18_codes_of_characters_are_found_from_the_first_to_the_last(
-    layer: str, what: str, seed: int, cuts: list[int]
-) -> None:
-    value = MAKES[what](random.Random(seed))
-    said = CODES[layer](value)
-    text = f"Well: {said} ."
-    places = covered(pieces(text, cuts))
-    assert places == covered([text])
-    first, last = (f"{ord(value[end]):08b}" if "bits" in layer else str(ord(value[end])) for end in (0, -1))
-    if "hex" in layer or "points" in layer or "names" in layer:
-        first, last = (f"{ord(value[end]):02X}" for end in (0, -1))
-    shown = said.upper()
-    assert {text.index(said) + shown.index(first) + 1, text.index(said) + shown.rindex(last)} <= places, text
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "ages: 45, 52, 67, 38, 41, 59, 62, 70, 55, 48, 49, 50 and 51",
-        "[112, 97, 83, 35, 120, 99, 101, 46, 77, 65]",
-        "versions 52.49, 48.57, 49.50, 51.52, 53.54",
-        "01000001 00111111 01110000",
-        "print(chr(65))\nfor n in range(65, 91):\n    s += chr(n)\nreturn [chr(97 + n) for n in range(26)]",
-        "String.fromCharCode(72, 101, 108, 108, 111, 44, 32, 119, 111, 114, 108, 100, 33)",
-        "colors: #52495a, #313131, rgb(52, 49, 49), rgb(49, 49, 49), rgba(49, 49, 49, 50)",
-        "| Mon | 52 | 49 |\n| Tue | 51 | 48 |\n| Wed | 57 | 53 |\n| Thu | 55 | 50 |\n| Fri | 54 | 56 |",
-    ],
-)
-def test_rows_of_numbers_and_codes_of_ordinary_words_are_left_alone(text: str) -> None:
-    assert covered([text]) == set()
-
-
-CODE_PIECES = (
-    "52",
-    "49",
-    "298",
-    "1",
-    "9",
-    "104 ",
-    " ",
-    ", ",
-    ")+chr(",
-    "x",
-    "0x34",
-    "01100001",
-    "46",
-    "\n",
-    "chr(",
-    "U+",
-)
-
-
-@given(
-    st.lists(st.sampled_from(CODE_PIECES) | st.integers(30, 130).map(str), max_size=60).map("".join),
-    st.lists(st.integers(0, 200), max_size=5),
-)
-@settings(max_examples=100, deadline=None)
-def test_g03_codes_are_read_alike_however_the_text_is_cut(text: str, cuts: list[int]) -> None:
-    assert covered(pieces(text, cuts)) == covered([text])
 
 
 @given(

@@ -1,10 +1,9 @@
 r"""What stands encoded in a text, for readers who understand sentences: each as a text of its own.
 
-Patterns see through encodings by views; a classifier reads one text. So the texts that stand in base64, hex and codes,
-behind an override of the direction of writing, and in escapes set close together (`%49%67...`, `&#73;...`,
-`\u0049...`) are read out whole, and what is encoded in them in turn, three deep. Escapes here and there are left: a
-classifier reads past them. INVARIANT: work is linear in the text, and what is read out is less than twice as long as
-it is.
+Patterns see through encodings by views; a classifier reads one text. So the texts that stand in base64 and hex, behind
+an override of the direction of writing, and in escapes set close together (`%49%67...`, `&#73;...`, `\u0049...`) are
+read out whole, and what is encoded in them in turn, three deep. Escapes here and there are left: a classifier reads
+past them. INVARIANT: work is linear in the text, and what is read out is less than twice as long as it is.
 """
 
 from __future__ import annotations
@@ -12,7 +11,6 @@ from __future__ import annotations
 from collections.abc import Generator
 from typing import Final
 
-from checkstream.core.match.coded import CODES, Coded
 from checkstream.core.match.encoded import RUN_CHARS, Encoded
 from checkstream.core.match.escapes import Unescaped
 from checkstream.core.match.hexed import HEX, Hexed
@@ -38,7 +36,7 @@ _ESCAPE: Final = (
     r"|\\{1,8}(?:[ux]\{[0-9A-Fa-f]{1,6}\}|u[0-9A-Fa-f]{4}|U[0-9A-Fa-f]{8}|x[0-9A-Fa-f]{2}|[01][0-7]{2}))"
 )
 _ESCAPED: Final = compile_regex(_ESCAPE)
-_DEAR: Final = compile_regex(rf"[A-Za-z0-9+/_-]{{{RUN_CHARS}}}|{HEX}|{CODES}|{OVERRIDE}")
+_DEAR: Final = compile_regex(rf"[A-Za-z0-9+/_-]{{{RUN_CHARS}}}|{HEX}|{OVERRIDE}")
 _MOST_ESCAPE: Final = 48
 """Characters that an escape may have: it is found whole that begins in a piece."""
 _NEAR: Final = 24
@@ -92,7 +90,7 @@ def decoded(text: str, work: Work) -> Generator[None, None, list[str]]:
 
 def _standing_in(text: str, said: list[Said], work: Work) -> Generator[None, None, None]:
     """Add to `said` the texts that stand encoded in one, not those within them."""
-    readers = [reader(lambda: _Heard(said), 0) for reader in (Encoded, Hexed, Coded, Turned)]
+    readers = [reader(lambda: _Heard(said), 0) for reader in (Encoded, Hexed, Turned)]
     nothing: list[Found] = []
     step = _TURNED_CHARS if turns(text) else PIECE_CHARS
     for end in range(step, len(text) + step, step):

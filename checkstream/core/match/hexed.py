@@ -7,12 +7,11 @@ are eight such pairs by a chance of one in two thousand.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import ClassVar, Final
+from typing import Final
 
 from checkstream.core.match.inner import Inner, Open
 from checkstream.core.match.lane import Found
-from checkstream.core.match.patterns import Regex, compile_regex
+from checkstream.core.match.patterns import compile_regex
 
 _PAIR: Final = r"(?:[2-6][0-9A-Fa-f]|7[0-9A-Ea-e]|0[9AaDd])"
 _HEAD: Final = r"(?:0[Xx]|\\x|=)?"
@@ -55,11 +54,6 @@ class Hexed:
 
     __slots__ = ("_inner", "_open", "at")
 
-    RUN: ClassVar[Regex] = _RUN
-    """What is taken for a run, from its beginning on."""
-    NEXT_BEGUN: ClassVar[Regex] = _NEXT_BEGUN
-    """The end of a text that may go on with a run's next character."""
-
     def __init__(self, begin: Open, at: int) -> None:
         """Start at the original offset `at`, outside of any run."""
         self.at = at
@@ -82,14 +76,14 @@ class Hexed:
         origin, place = self.at, 0
         while True:
             if self._inner is None:
-                hit = self.RUN.search(text, place)
+                hit = _RUN.search(text, place)
                 if hit is None:
-                    place = len(text) if ended else self._begun_from(text, place)
+                    place = len(text) if ended else begun_from(text, place)
                     break
                 place = hit.start()
-                self._begin(origin + place)
-            place = self._take(text, place, origin, out, ended=ended)
-            if not ended and self.NEXT_BEGUN.match(text, place) is not None:
+                self._inner = Inner(self._open, origin + place)
+            place = self._pairs(text, place, origin, out)
+            if not ended and _NEXT_BEGUN.match(text, place) is not None:
                 break
             self.finish(out)
         self.at = origin + place
@@ -100,31 +94,16 @@ class Hexed:
             self._inner.finish(out)
         self._inner = None
 
-    def _begin(self, at: int) -> None:
-        """Begin with the run at the original offset `at`."""
-        self._inner = Inner(self._open, at)
-
-    def _begun_from(self, text: str, start: int) -> int:
-        """Return where what may become a run begins at a text's end, from `start` on; else the text's length."""
-        return begun_from(text, start)
-
-    def _take(self, text: str, place: int, origin: int, out: list[Found], *, ended: bool) -> int:
-        """Read the run's characters that stand at `place`; return where they end."""
+    def _pairs(self, text: str, place: int, origin: int, out: list[Found]) -> int:
+        """Read the pairs that stand at `place`; return where they end."""
         said: list[str] = []
         starts: list[int] = []
         ends: list[int] = []
-        for char, low, high in self._said(text, place, ended=ended):
-            said.append(char)
-            starts.append(origin + low)
-            ends.append(origin + high)
-            place = high
+        while (hit := _NEXT.match(text, place)) is not None:
+            place = hit.end()
+            said.append(chr(int(text[place - 2 : place], 16)))
+            starts.append(origin + place - 2)
+            ends.append(origin + place)
         if said and self._inner is not None:
             self._inner.append("".join(said), starts, ends, origin + place, out)
         return place
-
-    def _said(self, text: str, place: int, *, ended: bool) -> Iterator[tuple[str, int, int]]:
-        """Yield each character that the run says from `place` on, with where what says it starts and ends."""
-        del ended  # a pair is whole with its second digit
-        while (hit := _NEXT.match(text, place)) is not None:
-            place = hit.end()
-            yield chr(int(text[place - 2 : place], 16)), place - 2, place

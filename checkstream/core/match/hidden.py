@@ -11,7 +11,6 @@ from collections.abc import Generator, Mapping
 from types import MappingProxyType
 from typing import Final
 
-from checkstream.core.match.coded import Coded
 from checkstream.core.match.encoded import Encoded
 from checkstream.core.match.hexed import Hexed
 from checkstream.core.match.inner import Open
@@ -121,27 +120,25 @@ class Carried:
 class Embedded:
     """What stands in a text as text of its own, encoded or hidden: read together."""
 
-    __slots__ = ("_base64", "_codes", "_hex", "_hidden", "_turned")
+    __slots__ = ("_base64", "_hex", "_hidden", "_turned")
 
-    def __init__(self, begin: Open | None, hidden: Table, ats: tuple[int, int, int], work: Work) -> None:
-        """Start at the original offsets `ats`, the last two for hex and for codes, outside of any; count in `work`.
+    def __init__(self, begin: Open | None, hidden: Table, at: int, hex_at: int, work: Work) -> None:
+        """Start at the original offsets `at` and, for hex, `hex_at`, outside of any; its work goes to `work`.
 
         `begin` opens an encoded text; None: none is looked for.
         """
-        at, hex_at, codes_at = ats
         self._base64 = None if begin is None else Encoded(begin, at)
         self._hex = None if begin is None else Hexed(begin, hex_at)
-        self._codes = None if begin is None else Coded(begin, codes_at)
         self._turned = None if begin is None else Turned(begin, at)
         self._hidden = Carried(hidden, at, work)
 
     @property
-    def ats(self) -> tuple[int, int, int]:
-        """Original offsets of the first characters that have not been read, those for hex and for codes last."""
+    def ats(self) -> tuple[int, int]:
+        """Original offsets of the first characters that have not been read, that for hex last."""
         at = self._hidden.at
-        if self._base64 is None or self._hex is None or self._codes is None or self._turned is None:
-            return at, at, at
-        return min(at, self._base64.at, self._turned.at), self._hex.at, self._codes.at
+        if self._base64 is None or self._hex is None or self._turned is None:
+            return at, at
+        return min(at, self._base64.at, self._turned.at), self._hex.at
 
     @property
     def idle(self) -> bool:
@@ -161,9 +158,9 @@ class Embedded:
 
     def _readers(self) -> tuple[Encoded | Hexed | Turned, ...]:
         """Return what reads inner texts."""
-        if self._base64 is None or self._hex is None or self._codes is None or self._turned is None:
+        if self._base64 is None or self._hex is None or self._turned is None:
             return ()
-        return self._base64, self._hex, self._codes, self._turned
+        return self._base64, self._hex, self._turned
 
     def due(self, out: Outs | None) -> tuple[bool, int]:
         """See `Lane.due`; inner texts see to themselves."""

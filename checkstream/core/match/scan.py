@@ -12,8 +12,6 @@ from functools import lru_cache
 from typing import Final
 
 from checkstream.core.match.chain import Chain, undecided
-from checkstream.core.match.coded import CODES
-from checkstream.core.match.coded import begun_from as codes_begun_from
 from checkstream.core.match.encoded import ALPHABET, RUN_CHARS
 from checkstream.core.match.escapes import TRIGGERS
 from checkstream.core.match.hexed import HEX, begun_from
@@ -37,7 +35,7 @@ _RUN: Final = f"[A-Za-z0-9+/_-]{{{RUN_CHARS}}}"
 _CHANGING: Final = f"{TRIGGERS}|{FOLDING}|{MARKED}|{APART}"
 _CHANGED: Final = compile_regex(_CHANGING)
 _CHANGED_LEET: Final = compile_regex(f"{_CHANGING}|{_LEET}")
-_EMBEDDINGS: Final = f"{_RUN}|{CARRIERS}|{HEX}|{CODES}|{OVERRIDE}"
+_EMBEDDINGS: Final = f"{_RUN}|{CARRIERS}|{HEX}|{OVERRIDE}"
 _EMBEDDING: Final = compile_regex(_EMBEDDINGS)
 _RANK: Final = {name: rank for rank, name in enumerate(VIEWS)}
 
@@ -50,7 +48,6 @@ class Scan:
         "_by_words",
         "_chain",
         "_checks",
-        "_codes_at",
         "_depth",
         "_due",
         "_embeds",
@@ -102,7 +99,6 @@ class Scan:
         self._encoded: Embedded | None = None
         self._encoded_at = 0
         self._hex_at = 0
-        self._codes_at = 0
         self._received = 0
         self._stop = 0
         cap, view_cap = patterns.min_cap or NEVER, patterns.min_view_cap or NEVER
@@ -239,7 +235,6 @@ class Scan:
         self._stop = max(self._stop, at)
         self._encoded_at = max(self._encoded_at, at)
         self._hex_at = max(self._hex_at, at)
-        self._codes_at = max(self._codes_at, at)
         self._view_due = max(self._view_due, self.live + self._least_caps[1])
 
     # --- the end
@@ -351,21 +346,19 @@ class Scan:
         self._view_due = max(self._view_due, live + self._least_caps[1])
 
     def _run_start(self) -> int:
-        """Note where runs of base64, of hex and of codes start at the text's end; return the first of the places."""
+        """Note where the runs of base64, and of hex, start at the text's end; return the first of both places."""
         if not self._embeds:
-            self._encoded_at = self._hex_at = self._codes_at = self._received
+            self._encoded_at = self._hex_at = self._received
             return self._received
         base, text = self._raw.base, self._raw.text
         self._encoded_at = max(self._encoded_at, base + len(text.rstrip(ALPHABET)))
         self._hex_at = base + begun_from(text, max(self._hex_at - base, 0))
-        self._codes_at = base + codes_begun_from(text, max(self._codes_at - base, 0))
-        return min(self._encoded_at, self._hex_at, self._codes_at)
+        return min(self._encoded_at, self._hex_at)
 
     def _embedded(self) -> Embedded:
         """Return what reads on from where these runs start."""
         begin = self._inner if self._depth < MOST_DEEP else None
-        ats = self._encoded_at, self._hex_at, self._codes_at
-        return Embedded(begin, self._patterns.tables["hidden"], ats, self.work)
+        return Embedded(begin, self._patterns.tables["hidden"], self._encoded_at, self._hex_at, self.work)
 
     def _inner(self) -> Scan:
         self.work.done += _INNER_WORK
@@ -385,7 +378,7 @@ class Scan:
             trigger = _CHANGED_LEET if chain.names[-1] == "leet" else _CHANGED
             if trigger.search(grown, max(chain.stops[-1] - raw.base - 1, 0)) is not None:
                 chain.wake(raw)
-        at = min(self._encoded_at, self._hex_at, self._codes_at) - raw.base
+        at = min(self._encoded_at, self._hex_at) - raw.base
         if self._encoded is None and self._embeds and _EMBEDDING.search(grown, at):
             self._encoded = self._embedded()
         self._asleep = self._encoded is None and not self._chain.awake
@@ -415,7 +408,7 @@ class Scan:
         if self._chain.awake:
             self._chain.settle(self._raw)
         if self._encoded is not None and self._encoded.idle:
-            self._encoded_at, self._hex_at, self._codes_at = self._encoded.ats
+            self._encoded_at, self._hex_at = self._encoded.ats
             self._encoded = None
         self._doze()
         self._stop = min(self._stops(), default=self._received)
@@ -436,8 +429,7 @@ class Scan:
         """Return where the last view of the chain, and the encoded one, have stopped."""
         stops = self._chain.stops[-1:]
         if self._embeds:
-            own = self._encoded_at, self._hex_at, self._codes_at
-            stops += own if self._encoded is None else self._encoded.ats
+            stops += (self._encoded_at, self._hex_at) if self._encoded is None else self._encoded.ats
         return stops
 
     def _views(self) -> Iterator[tuple[Lane, str]]:

@@ -10,7 +10,6 @@ from typing import Final
 
 from checkstream.core.match.asking import BEFORE_WORDS, begins_in, first_of, tells_words
 from checkstream.core.match.chain import undecided
-from checkstream.core.match.coded import begun_from as codes_begun_from
 from checkstream.core.match.encoded import ALPHABET
 from checkstream.core.match.hexed import begun_from
 from checkstream.core.match.lane import Lane
@@ -210,7 +209,7 @@ class _Trial:
         ends: tuple[int, ...] = (len(text), *undecided(text)) if self._views else (len(text),)
         live = end = ends[len(self._views)]
         if self._embeds:
-            live = min(live, len(text.rstrip(ALPHABET)), begun_from(text), codes_begun_from(text))
+            live = min(live, len(text.rstrip(ALPHABET)), begun_from(text))
         if self._phrases is not None:
             search = PhraseSearch(self._phrases)
             live = min(live, search.leftmost(text, at, end, None))
