@@ -187,11 +187,6 @@ class Matches:
             self._two = True
             self._take([msgspec.structs.replace(finding, span=Span(start, finding.span.end))], [], 0)
 
-    def take(self, finding: Finding) -> None:
-        """Take what is found in this text only with others beside it; none of what it stands in has left."""
-        self._two = True
-        self._take([finding], [], 0)
-
     def parting(
         self, received: int, kept: Callable[[int], str], oldest: int, *, spaced: bool
     ) -> Generator[None, None, None]:

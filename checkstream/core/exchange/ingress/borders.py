@@ -29,7 +29,7 @@ _APART = "\n|\n"
 """Stands between what is not read as one."""
 BETWEEN = ("", " ")
 _KIND = "border:"
-TELLING = compile_regex(r"[\pN@\x{fe6b}\x{ff20}]")
+_TELLING = compile_regex(r"[\pN@\x{fe6b}\x{ff20}]")
 """Stands in nearly all that is condemned wherever it stands: numbers, keys, addresses. Where there is none nothing is
 searched, since each word of a long history would cost twice."""
 _ROW_WORK = 20
@@ -151,15 +151,15 @@ def looking(
     for row in rows:
         for between in BETWEEN:
             text = between.join([edge.text for edge in row])
-            if not known and TELLING.search(text) is None:
+            if not known and _TELLING.search(text) is None:
                 break
             name = ""
             if quiet is not None and len(text) >= LEAST_CHARS:  # what stands over a border depends on where it is
                 name = f"{_KIND}{','.join([str(len(edge.text)) for edge in row])}:{between}{kind}"
             if quiet is not None and name and quiet.found(name, text) is not None:
                 continue
-            crossed = yield from crossing(row, between, text, patterns, meter)
-            for count, (first, last) in enumerate(dict.fromkeys((each.first, each.last) for each in crossed), 1):
+            crossed = yield from _crossed(row, between, text, patterns, meter)
+            for count, (first, last) in enumerate(crossed, 1):
                 yield from meter.stepping(borders.take(row[first : last + 1], between), _EDGES_WORK)
                 if count % _CROSSINGS_A_STEP == 0:
                     meter.spend(_CROSSINGS_WORK)
@@ -172,31 +172,10 @@ def looking(
     return borders
 
 
-class Crossing(msgspec.Struct, frozen=True):
-    """What stands over a border."""
-
-    first: int
-    """Number of the text in the row that it begins in ..."""
-    last: int
-    """... and of the one that it ends in."""
-    finding: Finding
-    """As it stands in the row."""
-
-
-def crossing(
+def _crossed(
     row: Sequence[Edge], between: str, text: str, patterns: PatternSet, meter: Meter
-) -> Generator[None, None, list[Crossing]]:
-    """Return, in steps, what stands over a border of some texts, and of which none has such a thing by itself there.
-
-    Of one kind between two texts no more than one is told.
-
-    Args:
-        row: The texts.
-        between: What is put between them.
-        text: All of it as one.
-        patterns: What is searched for.
-        meter: Counts the work.
-    """
+) -> Generator[None, None, list[tuple[int, int]]]:
+    """Return the first and last texts of a row over whose borders something stands that none has by itself there."""
     search = Search(patterns)
     last = len(text) - len(row[-1].text)
     found = yield from meter.feeding(search, text[:last])
@@ -208,7 +187,7 @@ def crossing(
         found += search.end()
     meter.spend(search.take_work())
     starts = [0, *accumulate([len(edge.text) + len(between) for edge in row])][:-1]
-    crossed: dict[tuple[int, int, int], Crossing] = {}
+    crossed: dict[tuple[int, int], None] = {}
     alone: dict[int, list[Finding]] = {}
     found.reverse()
     while found:  # freed here: thousands at once take long
@@ -217,7 +196,7 @@ def crossing(
             yield
         finding = found.pop()
         first, last = bisect_right(starts, finding.span.start) - 1, bisect_left(starts, finding.span.end) - 1
-        if first == last or (first, last, finding.signal) in crossed:
+        if first == last or (first, last) in crossed:
             continue
         for number in range(first, last + 1):
             if number not in alone:
@@ -233,5 +212,5 @@ def crossing(
             ):
                 break
         else:
-            crossed[first, last, finding.signal] = Crossing(first, last, finding)
-    return list(crossed.values())
+            crossed[first, last] = None
+    return list(crossed)

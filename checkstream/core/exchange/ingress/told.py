@@ -207,16 +207,15 @@ def suspicious(rows: Sequence[Row], patterns: PatternSet, meter: Meter) -> Gener
     """Return, in steps, the rows in which something may stand over a border, and parts of them."""
     found: list[Row] = []
     for between in BETWEEN:
-        found += yield from searched(rows, between, patterns, meter)
+        found += yield from _searched(rows, between, patterns, meter)
     some = yield from _some(rows, meter)
-    return found + (yield from searched(some, "", patterns, meter))
+    return found + (yield from _searched(some, "", patterns, meter))
 
 
-def searched(rows: Sequence[Row], between: str, patterns: PatternSet, meter: Meter) -> Generator[None, None, list[Row]]:
-    """Return, in steps, the rows in which something stands over a border with `between` there; many are read at once.
-
-    What is said twice is searched once.
-    """
+def _searched(
+    rows: Sequence[Row], between: str, patterns: PatternSet, meter: Meter
+) -> Generator[None, None, list[Row]]:
+    """Search rows for what stands over a border, many of them at once; what is said twice is searched once."""
     said: dict[str, list[Row]] = {}
     for count, row in enumerate(rows):
         said.setdefault(between.join([edge.text for edge in row]), []).append(row)

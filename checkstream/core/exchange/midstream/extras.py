@@ -14,7 +14,6 @@ import msgspec
 from checkstream.core.channel.judge import Judge
 from checkstream.core.exchange.checking import is_token
 from checkstream.core.exchange.meter import FEW_CHARS, Meter
-from checkstream.core.exchange.midstream.fields import Fields
 from checkstream.core.match.patterns import PatternSet
 from checkstream.core.match.scan import Scan
 from checkstream.core.policy.program import Program
@@ -98,7 +97,6 @@ class Extras:
         "_asked",
         "_by_channel",
         "_entries",
-        "_fields",
         "_first",
         "_last",
         "_meter",
@@ -113,7 +111,6 @@ class Extras:
         "_words",
         "calm",
         "otherwise",
-        "over",
     )
 
     def __init__(self, program: Program, meter: Meter, register: Register) -> None:
@@ -134,7 +131,6 @@ class Extras:
         written = [each.regex for each in patterns if program.signals[each.signal].kind == "pattern"]
         self._anchored = any(mark in regex for regex in written for mark in _ANCHORS)
         self._asked = any(scope.hold_classifiers or scope.watch_classifiers for scope in scopes)
-        self._fields = Fields(program.scope(Stage.MIDSTREAM, "extra").hold, meter)
         self._quiet: set[str] = set()
         self._places: dict[tuple[int, Path, int], _Place] = {}
         self._by_channel: dict[Channel, _Place] = {}
@@ -155,8 +151,6 @@ class Extras:
         """What all units that were judged said just there; None: several things, so it is no state."""
         self.otherwise: dict[Path, str | None] = {}
         """What is to be said in the latest unit in place of what it says; None: nothing."""
-        self.over: dict[Path, Sequence[Finding]] = {}
-        """What stands over the border of a field and another in the latest unit, as it stands in this one."""
 
     @property
     def known(self) -> tuple[object, ...]:
@@ -174,15 +168,11 @@ class Extras:
         """
         self.calm = True
         self.otherwise = {}
-        self.over = {}
         if not unit.extras:
             return unit
         loud = yield from self._loud(unit.extras, whole=whole)
         unit = yield from self._without_loud(unit, loud)
         yield from self._loud_together(unit.extras, loud)
-        for number, findings in (yield from self._fields.over(unit.extras)).items():
-            loud.add(number)
-            self.over[unit.extras[number].path] = findings
         amid = set[int]() if whole else self._amid(unit.extras, loud)
         self._runs = set[tuple[int, Path, int]]() if whole else (yield from self._quiet_runs(unit.extras, loud))
         judged: list[Delta] = []

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Generator, Iterable, Sequence
 from typing import TypeVar
 
-import msgspec
-
 from checkstream.core.channel.checks import Check
 from checkstream.core.channel.judge import Judge
 from checkstream.core.exchange.checking import Checking
@@ -233,9 +231,6 @@ class Intake:
         meter = self._checking.meter
         checks = meter.feed(judge, delta.text)
         due.append((judge, (yield from meter.feeding(judge, delta.text)) if checks is None else checks))
-        if delta.channel.kind == "extra":
-            for finding in self._sieve.extras.over.get(delta.path, ()):
-                judge.holdback.matches.take(msgspec.structs.replace(finding, span=finding.span.moved(start)))
         if self._answer.first_text_at is None and delta.text:
             self._answer.first_text_at = self._checking.now
         return Part(judge, start, judge.holdback.received)
