@@ -64,6 +64,8 @@ _VIEW_STRETCH: Final = 12
 _LEAST_VIEW_CAP: Final = 1024
 """A view's cap of a bounded pattern is at least this, so that long text isn't cut into small pieces for it."""
 
+_MOST_PUT_OFF: Final = 512
+"""Characters that are decided in one step, however dear they are: 11 units of work each at most."""
 _MOST_UNREAD: Final = 768
 _LEAST_UNREAD: Final = 64
 """Of the original, for which a view may wait for what follows: nothing but what shows nothing takes so much. It is less
@@ -190,8 +192,8 @@ class PatternSet:
         cap = self.min_view_cap or _MOST_UNREAD
         self.most_unread = max(min(_MOST_UNREAD, cap - cap // 4), _LEAST_UNREAD)
         """Characters for which a view may wait for what follows."""
-        self.least_long = min(self.min_cap or _NO_CAP, cap, self.most_unread)
-        """Characters of the shortest text in which a cap may fall due, or a view wait for too long."""
+        self.least_long = min(self.min_cap or _NO_CAP, cap, self.most_unread, _MOST_PUT_OFF)
+        """Characters of the shortest text in which a cap may fall due, a view wait too long, or too much be put off."""
 
         kept = [pattern for pattern in self.patterns if "encoded" in pattern.views]
         self.inner: PatternSet = self if len(kept) == len(self.patterns) else PatternSet(kept)

@@ -123,8 +123,12 @@ class Scan:
 
     @property
     def ahead(self) -> int:
-        """How many characters can be read until caps may fall due at each: there one costs as much as a long piece."""
-        return self._due - self._received
+        """How many characters can be read until caps may fall due at each: there one costs as much as a long piece.
+
+        So does the first that puts nothing more off: all that was is decided before it.
+        """
+        due = min(self._due, self._patterns.least_long - 1) if self._late else self._due
+        return max(due - self._received, 0)
 
     def feed(self, text: str) -> list[Finding]:
         """Read more text; return the findings decided by it, sorted by span and signal."""

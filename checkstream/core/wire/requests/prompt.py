@@ -41,13 +41,14 @@ _ID_MARKS = str.maketrans("-.:/$", "_____")
 _TYPE_MARKS = str.maketrans(";=+", "___")
 _BLOB_MARKS = str.maketrans("", "", "+/=_-")
 
-Piece = tuple[Literal["text", "name", "number", "bytes"], str, Path]
+Piece = tuple[Literal["text", "name", "number", "bytes", "nothing"], str, Path]
 
 
 def pieces(value: object, path: Path) -> Iterator[Piece]:
     """Yield every string, member name and number of a JSON value with its path, in document order.
 
-    A list of numbers that spells text byte by byte is that text, too: `bytes`, before its numbers.
+    A list of numbers that spells text byte by byte is that text, too: `bytes`, before its numbers. What says nothing is
+    yielded as well: there may be many of it, and who takes the pieces counts them.
     """
     open_: list[Iterator[tuple[object, Path]]] = [iter([(value, path)])]
     while open_:
@@ -61,9 +62,13 @@ def pieces(value: object, path: Path) -> Iterator[Piece]:
         elif isinstance(found, list | dict):
             if (spelled := done(telling(found))) is not None:
                 yield "bytes", spelled, at
+            elif not found:
+                yield "nothing", "", at
             open_.append(_entries(found, at))
         elif isinstance(found, int | float) and not isinstance(found, bool):
             yield "number", _digits(found), at
+        else:
+            yield "nothing", "", at
 
 
 def _entries(found: list[object] | dict[str, object], at: Path) -> Iterator[tuple[object, Path]]:
@@ -264,7 +269,7 @@ class Prompt:
         for form, text, at in pieces(value, path):
             if self.spends(chars=len(text)):
                 yield
-            if form in ("number", "bytes"):
+            if form in ("number", "bytes", "nothing"):
                 if numbers and len(text) >= LEAST_DIGITS:
                     self.add(kind, position, text, at, quiet=True)
             elif form == "text" and is_data_url(text):
