@@ -47,8 +47,8 @@ Piece = tuple[Literal["text", "name", "number", "bytes", "nothing"], str, Path]
 def pieces(value: object, path: Path) -> Iterator[Piece]:
     """Yield every string, member name and number of a JSON value with its path, in document order.
 
-    A list of numbers that spells text byte by byte is that text, too: `bytes`, before its numbers. What says nothing is
-    yielded as well: there may be many of it, and who takes the pieces counts them.
+    A list of numbers that spells text byte by byte is that text, too: `bytes`, before its numbers. What says nothing by
+    itself, such as any other container, is yielded as well: there may be many, and who takes the pieces counts them.
     """
     open_: list[Iterator[tuple[object, Path]]] = [iter([(value, path)])]
     while open_:
@@ -60,10 +60,8 @@ def pieces(value: object, path: Path) -> Iterator[Piece]:
         if isinstance(found, str):
             yield ("name" if at[-1] == NAME else "text"), found, at
         elif isinstance(found, list | dict):
-            if (spelled := done(telling(found))) is not None:
-                yield "bytes", spelled, at
-            elif not found:
-                yield "nothing", "", at
+            spelled = done(telling(found))
+            yield ("nothing", "", at) if spelled is None else ("bytes", spelled, at)
             open_.append(_entries(found, at))
         elif isinstance(found, int | float) and not isinstance(found, bool):
             yield "number", _digits(found), at
