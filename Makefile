@@ -1,6 +1,7 @@
 # One-line targets. `make demo` and `make test` set up all they need in .venv; a second run is quick.
 PYTHON ?= python3
 BIN := .venv/bin
+unexport PYTHONDONTWRITEBYTECODE  # the tests start the program some hundred times: without bytecode that takes twice as long
 
 .PHONY: demo test train lint types layers nightly bench lock clean
 .DELETE_ON_ERROR:
