@@ -45,43 +45,50 @@ def schema(number: int) -> Mapping[str, object]:
     return {"type": "function", "function": function}
 
 
+DAY, NIGHT = 2, 5
+
+
 @cache
-def bodies() -> Mapping[str, bytes]:
+def bodies(size: int) -> Mapping[str, bytes]:
+    """Return requests of so many times some hundred parts."""
     image = {"type": "image_url", "image_url": {"url": "data:image/png;base64,iVBORw0KGgo" + "A" * 9_000_000}}
-    text = {"type": "file", "file": {"file_data": "data:text/plain;base64," + "aGVsbG8gd29ybGQg" * 20_000}}
+    text = {"type": "file", "file": {"file_data": "data:text/plain;base64," + "aGVsbG8gd29ybGQg" * (4_000 * size)}}
     deep: object = "end"
     for _ in range(100):
         deep = [deep, "a"]
     return {
-        "messages": messages(*({"role": "user", "content": f"number {n}"} for n in range(3000))),
-        "messages to edit": messages(*({"role": "user", "content": MAIL} for _ in range(800))),
-        "parts": chat([{"type": "text", "text": f"part {n}"} for n in range(6000)]),
-        "parts to edit": chat([{"type": "text", "text": f"a{n}@example.org"} for n in range(1000)]),
-        "calls": messages({"role": "assistant", "content": None, "tool_calls": [call(n, "{}") for n in range(4000)]}),
-        "tools": chat("hi", tools=[schema(n) for n in range(2500)]),
-        "tools beside an edit": chat(MAIL, tools=[schema(n) for n in range(2500)]),
-        "fields": chat("hi", **{f"field_{n}": n for n in range(8_000)}),
-        "fields of long names": chat("hi", **{f"{n} " + "a word, " * 7000: n for n in range(150)}),
-        "names": chat("hi", metadata={f"name {n}": "value" for n in range(10_000)}),
-        "ids": chat("hi", stop_token_ids=[12345] * 150_000),
-        "numbers": chat("hi", xx=[123456] * 8_000),
-        "strings": chat("hi", xx=["ab"] * 45_000),
-        "levels": chat("hi", xx=[deep] * 200),
+        "messages": messages(*({"role": "user", "content": f"number {n}"} for n in range(600 * size))),
+        "messages to edit": messages(*({"role": "user", "content": MAIL} for _ in range(160 * size))),
+        "parts": chat([{"type": "text", "text": f"part {n}"} for n in range(1200 * size)]),
+        "parts to edit": chat([{"type": "text", "text": f"a{n}@example.org"} for n in range(200 * size)]),
+        "calls": messages(
+            {"role": "assistant", "content": None, "tool_calls": [call(n, "{}") for n in range(800 * size)]}
+        ),
+        "tools": chat("hi", tools=[schema(n) for n in range(500 * size)]),
+        "tools beside an edit": chat(MAIL, tools=[schema(n) for n in range(500 * size)]),
+        "fields": chat("hi", **{f"field_{n}": n for n in range(1_600 * size)}),
+        "fields of long names": chat("hi", **{f"{n} " + "a word, " * 7000: n for n in range(30 * size)}),
+        "names": chat("hi", metadata={f"name {n}": "value" for n in range(2_000 * size)}),
+        "ids": chat("hi", stop_token_ids=[12345] * (30_000 * size)),
+        "numbers": chat("hi", xx=[123456] * (1_600 * size)),
+        "strings": chat("hi", xx=["ab"] * (9_000 * size)),
+        "levels": chat("hi", xx=[deep] * (40 * size)),
         "more values than are taken": chat("hi", xx=[""] * 200_000),
         "more messages than are taken": messages(*({"role": "user", "content": "x"} for _ in range(9000))),
-        "arguments to edit": messages(said(json.dumps({"a": "u@example.com " * 8000}))),
-        "many arguments to edit": messages(said(json.dumps([f"u{n}@example.com" for n in range(6000)]))),
-        "arguments of escapes": messages(said(json.dumps({"a": '"' * 100_000 + " u@example.com"}))),
+        "arguments to edit": messages(said(json.dumps({"a": "u@example.com " * (1600 * size)}))),
+        "many arguments to edit": messages(said(json.dumps([f"u{n}@example.com" for n in range(1200 * size)]))),
+        "arguments of escapes": messages(said(json.dumps({"a": '"' * (20_000 * size) + " u@example.com"}))),
         "an image": chat([{"type": "text", "text": "what is it?"}, image]),
         "an image beside an edit": chat([{"type": "text", "text": MAIL}, image]),
         "a file of text": chat([text]),
-        "letters of two bytes": chat("\u0436\u0430 " * 60_000),
+        "letters of two bytes": chat("\u0436\u0430 " * (12_000 * size)),
     }
 
 
-@pytest.mark.parametrize("kind", sorted(bodies()))
-def test_g33_no_step_on_a_request_of_many_parts_is_long(kind: str) -> None:
-    received = [RequestReceived(bodies()[kind])]
+@pytest.mark.parametrize("kind", sorted(bodies(1)))
+@pytest.mark.parametrize("size", [DAY, pytest.param(NIGHT, marks=pytest.mark.nightly)])
+def test_g33_no_step_on_a_request_of_many_parts_is_long(kind: str, size: int) -> None:
+    received = [RequestReceived(bodies(size)[kind])]
     assert long_steps(lambda: steps(guard_of(CHAT, everything()), received)) == []
 
 
@@ -99,18 +106,20 @@ def test_g33_no_step_at_the_cap_of_a_pattern_is_long(kind: str) -> None:
 
 
 @pytest.mark.parametrize("kind", ["edits of one text", "findings that overlap", "messages"])
-def test_g33_no_step_on_a_prompt_with_very_many_findings_or_texts_is_long(kind: str) -> None:
+@pytest.mark.parametrize("size", [DAY, pytest.param(NIGHT, marks=pytest.mark.nightly)])
+def test_g33_no_step_on_a_prompt_with_very_many_findings_or_texts_is_long(kind: str, size: int) -> None:
     """All that is done once for each of them is done in steps: noting, writing, freeing, and the record at the end."""
     shipped = Plan(program=compile_sources([("default.yaml", with_classifiers())]))
-    bodies = {
-        "edits of one text": chat("mail u@ex.io " * 9000),
-        "findings that overlap": chat("postgres://u:p@h/" * 4000),
-        "messages": json.dumps({"messages": [{"role": "user", "content": f"hi {n}"} for n in range(4000)]}).encode(),
+    kinds = {
+        "edits of one text": chat("mail u@ex.io " * (1800 * size)),
+        "findings that overlap": chat("postgres://u:p@h/" * (800 * size)),
+        "messages": messages(*({"role": "user", "content": f"hi {n}"} for n in range(800 * size))),
     }
-    received = answered(bodies[kind], b'{"choices":[]}', streaming=False)
+    received = answered(kinds[kind], b'{"choices":[]}', streaming=False)
     assert long_steps(lambda: steps(guard_of(CHAT, shipped), received)) == []
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("text", ["What is {} and why?", "a{}@ex.io"])
 def test_g33_no_step_on_a_prompt_of_as_many_messages_as_may_be_allowed_is_long(text: str) -> None:
     mails = msgspec.structs.replace(looking_for("EMAIL"), prompt_messages=10_000)
