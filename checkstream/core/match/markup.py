@@ -214,7 +214,7 @@ def _is_inside(text: str, start: int, end: int, *, ended: bool) -> bool | None:
 
 
 def may_be_read(text: str) -> bool:
-    """Say, at little cost, whether no tag and no string that is joined can be open at the end of a text, at a letter."""
+    """Say, at little cost, whether no tag and no joined strings can be open at the end of a text, at a letter."""
     return "<" not in text and '"' not in text and "'" not in text
 
 

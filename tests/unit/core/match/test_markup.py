@@ -62,7 +62,7 @@ def test_marks_are_left_unread_while_it_is_not_known_what_follows(tail: str) -> 
     assert read(tail, ended=False, before="b").used == 0
 
 
-@pytest.mark.parametrize("tail", ["", "'s", "\"; if (", " *", "* ", "< b", "<p1", " <p", " <div", "**. "])
+@pytest.mark.parametrize("tail", ["", "'s", '"; if (', " *", "* ", "< b", "<p1", " <p", " <div", "**. "])
 def test_nothing_is_left_unread_that_no_word_goes_on_behind(tail: str) -> None:
     assert read(f"ab{tail}", ended=False).used == 2 + len(tail) == marks_from(f"ab{tail}", 2 + len(tail))
 
