@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from checkstream.scoring import Scorer, ScorerLimits
 from checkstream.scoring.line import LaneLimits
+from tests.chance import examples
 from tests.fake_scorers import PATIENT_MS, GatedFake, gated, rig
 
 TEXTS = st.lists(st.sampled_from(["calm", "calm again", "loud", "high", "pause", ""]), min_size=2, max_size=12)
@@ -32,7 +33,7 @@ def doubted(texts: Sequence[str]) -> list[str]:
     return sorted(text for text in loud if not text.startswith("calm"))
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(texts=TEXTS.map(lambda texts: [text for text in texts if text != "pause"]).filter(lambda texts: len(texts) > 1),
        ahead=st.sampled_from([1, 20, 2_048]))  # fmt: skip
 def test_g33_texts_that_are_asked_about_together_score_as_the_highest_of_them(texts: list[str], ahead: int) -> None:
@@ -46,7 +47,7 @@ def test_g33_texts_that_are_asked_about_together_score_as_the_highest_of_them(te
     asyncio.run(run())
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=examples(20), deadline=None)
 @given(texts=TEXTS.map(lambda texts: [text for text in texts if text not in ("pause", "")]).filter(bool))
 def test_g33_what_was_read_together_is_not_read_again_alone(texts: list[str]) -> None:
     async def run() -> None:

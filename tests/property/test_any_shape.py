@@ -19,6 +19,7 @@ from checkstream.core.wire.mcp.surface import Mcp
 from checkstream.core.wire.surface import Surface
 from checkstream.core.wire.surfaces import SURFACES, spoken
 from tests import hostile_responses, responses
+from tests.chance import examples
 from tests.hostile_shapes import FORMS, SHAPES, TEXTS, Place, places, put
 from tests.watchdog import (
     MOST_S,
@@ -82,7 +83,7 @@ def long_steps_of(form: str, place: Place, shape: str, size: int, *, runs: int =
 
 
 @pytest.mark.parametrize("form", FORMS)
-@settings(max_examples=15, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=examples(15), suppress_health_check=[HealthCheck.too_slow])
 @given(data=st.data())
 def test_g33_no_step_is_long_whatever_stands_wherever(form: str, data: st.DataObject) -> None:
     place = data.draw(st.sampled_from([*places(FORMS[form].body)]))
@@ -166,7 +167,7 @@ def test_g33_a_step_over_numbers_that_all_differ_is_short() -> None:
 
 @pytest.mark.nightly
 @pytest.mark.parametrize("form", FORMS)
-@settings(max_examples=12, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=examples(12), suppress_health_check=[HealthCheck.too_slow])
 @given(data=st.data())
 def test_g33_no_step_is_long_whatever_long_value_stands_wherever(form: str, data: st.DataObject) -> None:
     place = data.draw(st.sampled_from([*places(FORMS[form].body)]))

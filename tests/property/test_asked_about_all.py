@@ -16,6 +16,7 @@ from checkstream.core.match.decoded import decoded
 from checkstream.core.match.spelled import LEAST_WORDS, names
 from checkstream.core.match.work import Work
 from checkstream.core.steps import done
+from tests.chance import examples
 from tests.guarded import CHAT, INJ, plan, request
 from tests.playbook import Played, play
 from tests.property.test_encoded_texts import LAYERS
@@ -58,7 +59,7 @@ def asked(body: bytes) -> tuple[Played, list[str]]:
 
 
 @given(layers=st.lists(st.sampled_from(ENCODED), max_size=2), outer=st.sampled_from(sorted(IN_SIGHT)))
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 def test_g13_classifiers_are_asked_about_what_stands_encoded(layers: list[str], outer: str) -> None:
     said = f"please {ORDER} now"
     for name in layers:

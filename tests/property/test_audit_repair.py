@@ -12,6 +12,7 @@ from checkstream.audit.entries import StopEntry
 from checkstream.audit.journal import Journal, JournalSettings
 from checkstream.audit.segments import segment_name
 from checkstream.audit.verify import ChainReport, verify
+from tests.chance import examples
 from tests.records import CHAIN, KEY, head, noon, seal_all, start, two_segments, write_chain
 
 SEALED = seal_all(two_segments(3, 4))
@@ -52,7 +53,7 @@ def test_g26_repair_after_a_cut_at_every_byte_of_the_tail() -> None:
             assert [file.read_bytes() for file in kept] == ([SECOND[cut - torn : cut]] if torn else [])
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(cut=st.integers(0, len(FIRST)), made=st.booleans())
 def test_g26_repair_after_a_crash_in_the_first_segment_or_its_rotation(cut: int, made: bool) -> None:
     rotated = cut == len(FIRST)
@@ -64,7 +65,7 @@ def test_g26_repair_after_a_crash_in_the_first_segment_or_its_rotation(cut: int,
         assert report.segments == (2 if rotated else 1)
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=examples(25), deadline=None)
 @given(
     runs=st.lists(st.tuples(st.integers(1, 6), st.integers(1, 200)), min_size=1, max_size=4),
     segment_bytes=st.sampled_from([1, 1200, 100_000]),

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from checkstream.audit.chain import Reason
 from checkstream.audit.segments import segment_name
 from checkstream.audit.verify import ChainReport, verify
+from tests.chance import examples
 from tests.records import CHAIN, KEY, entries, head, seal_all, two_segments, write_chain
 
 SEALED = seal_all(two_segments(5, 4))
@@ -37,7 +38,7 @@ def test_the_untouched_chain_holds() -> None:
     assert report(FILES).bad is None
 
 
-@settings(max_examples=250, deadline=None)
+@settings(max_examples=examples(250), deadline=None)
 @given(name=st.sampled_from(sorted(FILES)), data=st.data())
 def test_g26_any_flipped_byte_is_found(name: str, data: st.DataObject) -> None:
     place = data.draw(st.integers(0, len(FILES[name]) - 1))
@@ -50,7 +51,7 @@ def test_g26_any_flipped_byte_is_found(name: str, data: st.DataObject) -> None:
         assert found.bad.file.endswith(".heads") or (found.bad.file, found.bad.line) <= (name, number + 1)
 
 
-@settings(max_examples=120, deadline=None)
+@settings(max_examples=examples(120), deadline=None)
 @given(data=st.data())
 def test_g26_any_dropped_repeated_or_moved_record_is_found(data: st.DataObject) -> None:
     index = data.draw(st.integers(0, len(LINES) - 1))
@@ -73,14 +74,14 @@ def test_g26_any_dropped_repeated_or_moved_record_is_found(data: st.DataObject) 
     assert found.records >= min(same, border)
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=examples(80), deadline=None)
 @given(kept=st.integers(0, len(FILES[segment_name(CHAIN, 2)]) - 1), keys=st.booleans())
 def test_g26_any_cut_below_a_head_is_found(kept: int, keys: bool) -> None:
     name = segment_name(CHAIN, 2)
     assert report({**FILES, name: FILES[name][:kept]}, keys=keys).bad is not None
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=examples(80), deadline=None)
 @given(content=st.binary(max_size=300), name=st.sampled_from(sorted(FILES)))
 def test_any_bytes_in_a_files_place_are_judged(content: bytes, name: str) -> None:
     found = report({**FILES, name: content})

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from checkstream.scoring.batcher import Entry, Queue
 from checkstream.scoring.session import Window
+from tests.chance import examples
 
 
 class Asker(msgspec.Struct, frozen=True, eq=False):
@@ -47,7 +48,7 @@ def taken(queue: Queue[Asker], budget: int, cap: int) -> list[Entry[Asker]]:
     return [entry for batch in emptied(queue, budget, cap) for entry in batch]
 
 
-@settings(max_examples=200)
+@settings(max_examples=examples(200))
 @given(given=puts, budget=st.integers(1, 120), cap=st.integers(1, 10))
 def test_every_window_is_taken_once_and_in_order(given: list[Put], budget: int, cap: int) -> None:
     queue, windows = queued(given)
@@ -61,7 +62,7 @@ def test_every_window_is_taken_once_and_in_order(given: list[Put], budget: int, 
     assert queue.tokens == queue.shares == 0
 
 
-@settings(max_examples=200)
+@settings(max_examples=examples(200))
 @given(given=puts, budget=st.integers(1, 120), cap=st.integers(1, 10))
 def test_g32_no_share_is_served_twice_while_another_waits(given: list[Put], budget: int, cap: int) -> None:
     queue, windows = queued(given)
@@ -76,7 +77,7 @@ def test_g32_no_share_is_served_twice_while_another_waits(given: list[Put], budg
         left[entry.asker.share] -= 1
 
 
-@settings(max_examples=200)
+@settings(max_examples=examples(200))
 @given(given=puts, budget=st.integers(1, 120), cap=st.integers(1, 10))
 def test_nobody_is_served_twice_while_another_of_its_share_waits(given: list[Put], budget: int, cap: int) -> None:
     queue, windows = queued(given)
@@ -91,7 +92,7 @@ def test_nobody_is_served_twice_while_another_of_its_share_waits(given: list[Put
         left[entry.asker] -= 1
 
 
-@settings(max_examples=200)
+@settings(max_examples=examples(200))
 @given(given=puts, extra=st.integers(1, 500), others=st.integers(1, 20))
 def test_g32_however_much_one_share_adds_another_waits_for_as_many_of_its_windows_as_it_has_itself(
     given: list[Put], extra: int, others: int
@@ -107,7 +108,7 @@ def test_g32_however_much_one_share_adds_another_waits_for_as_many_of_its_window
     assert shares[: last + 1].count("b") <= own
 
 
-@settings(max_examples=200)
+@settings(max_examples=examples(200))
 @given(given=puts, budget=st.integers(1, 120), cap=st.integers(1, 10))
 def test_a_batch_is_within_its_bounds_and_as_large_as_it_may_be(given: list[Put], budget: int, cap: int) -> None:
     queue, _ = queued(given)
@@ -121,7 +122,7 @@ def test_a_batch_is_within_its_bounds_and_as_large_as_it_may_be(given: list[Put]
             assert wider * (len(batch) + 1) > budget
 
 
-@settings(max_examples=200)
+@settings(max_examples=examples(200))
 @given(given=puts, budget=st.integers(1, 120), cap=st.integers(1, 10), before=st.integers(0, 10))
 def test_what_is_put_back_comes_next_and_in_its_order(given: list[Put], budget: int, cap: int, before: int) -> None:
     queue, windows = queued(given)

@@ -28,6 +28,7 @@ from checkstream.core.policy.classifiers import ClassifierLabel
 from checkstream.core.policy.compile import compile_sources
 from checkstream.core.wire.surfaces import SURFACES
 from checkstream.demo.script import Choice, Script, Split
+from tests.chance import examples
 from tests.drawn import split
 from tests.fuzz.exchange import run_exchange
 from tests.fuzz.mutate import Mutator
@@ -146,7 +147,7 @@ def _take(exchange: Exchange, events: list[AnyEvent], patience: int) -> None:
 
 @pytest.mark.parametrize("name", PLANS)
 @given(events=_streams(), patience=st.integers(0, 3))
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 def test_g03_g04_calm_events_come_to_what_they_come_to_in_full(
     name: str, events: list[AnyEvent], patience: int
 ) -> None:

@@ -19,6 +19,7 @@ from checkstream.core.cel.values import Duration, EvalError, Timestamp, TypeValu
 from checkstream.core.cel.verify import verify
 from checkstream.core.match.regex import TextRegex
 from checkstream.errors import CodeInvalid, ExpressionError
+from tests.chance import examples
 
 VARIABLES = {"i": types.INT, "s": types.STRING, "m": types.DYN, "names": types.list_of(types.STRING)}
 BOUND: dict[str, Value] = {"i": 3, "s": "abc", "m": {"a": (1, 2.5, None)}, "names": ("x", "y")}
@@ -89,7 +90,7 @@ def absent(code: Code, number: int) -> Value:
     return BOUND.get(code.variables[number], EvalError("absent"))
 
 
-@settings(max_examples=500)
+@settings(max_examples=examples(500))
 @given(st.text(max_size=60) | st.lists(st.sampled_from(PIECES), max_size=25).map("".join))
 @example("\ud800")
 @example("'\\ud800'")
@@ -209,7 +210,7 @@ def mutated(draw: st.DrawFn) -> tuple[Code, int]:
     return Code(tuple(instructions), tuple(constants), CODE.variables), draw(st.sampled_from(STARTS))
 
 
-@settings(max_examples=2000)
+@settings(max_examples=examples(2000))
 @given(mutated(), st.sampled_from((None, True, 1, "a", (1, 2), {"a": (1,)}, EvalError("none"))))
 def test_changed_code_is_refused_or_runs_to_a_value(changed: tuple[Code, int], value: Value) -> None:
     code, start = changed
@@ -221,7 +222,7 @@ def test_changed_code_is_refused_or_runs_to_a_value(changed: tuple[Code, int], v
     disassemble(code, start)
 
 
-@settings(max_examples=1000)
+@settings(max_examples=examples(1000))
 @given(st.lists(INSTRUCTIONS, max_size=12), st.lists(CONSTANTS, max_size=4))
 def test_code_of_chance_is_refused_or_runs_to_a_value(
     instructions: list[tuple[int, int]], constants: list[Any]

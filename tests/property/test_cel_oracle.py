@@ -20,6 +20,7 @@ from checkstream.core.cel.values import Duration, EvalError, Timestamp, TypeValu
 from checkstream.core.cel.verify import verify
 from tests.cel_cases import OTHERS, WHOLE, bindings, cases, expected, left_out, same, variables
 from tests.cel_oracle import evaluate
+from tests.chance import examples
 
 VARIABLES = {
     "i": types.INT,
@@ -236,7 +237,7 @@ def tight(value: Value) -> Extent:
     return Extent()
 
 
-@settings(max_examples=400)
+@settings(max_examples=examples(400))
 @given(expressions(), BINDINGS)
 def test_the_machine_agrees_with_the_oracle_and_keeps_within_its_cost(text: str, bound: Mapping[str, Value]) -> None:
     checked = check(parse(text, max_chars=100_000), VARIABLES)

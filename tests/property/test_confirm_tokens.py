@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 from checkstream.core.commands import ConfirmationWanted, Reply
 from checkstream.proxy.confirm import CONFIRM, Asked, Confirmations
+from tests.chance import examples
 
 askeds = st.builds(
     Asked,
@@ -24,7 +25,7 @@ def token(confirmations: Confirmations, asked: Asked, named: tuple[str, ...]) ->
     return confirmations.open(asked, ()).respond(Reply(409, b"{}", confirm=wanted), {}).headers[CONFIRM]
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(askeds, rules, st.data())
 def test_any_changed_bit_is_refused(asked: Asked, named: tuple[str, ...], data: st.DataObject) -> None:
     confirmations = Confirmations(clock=lambda: 0.0)
@@ -38,7 +39,7 @@ def test_any_changed_bit_is_refused(asked: Asked, named: tuple[str, ...], data: 
     assert confirmations.open(asked, (good.decode(),)).rules == named
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 @given(askeds, askeds, rules)
 def test_a_token_of_one_request_is_none_of_another(one: Asked, other: Asked, named: tuple[str, ...]) -> None:
     confirmations = Confirmations(clock=lambda: 0.0)
@@ -46,7 +47,7 @@ def test_a_token_of_one_request_is_none_of_another(one: Asked, other: Asked, nam
     assert confirmations.open(other, (good,)).rules == (named if one == other else ())
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 @given(st.text(max_size=200) | st.binary(max_size=200).map(lambda data: data.hex()))
 def test_any_text_is_refused(text: str) -> None:
     asked = Asked(caller=None, route="r", program="p", context=None, body=b"")

@@ -41,6 +41,7 @@ from checkstream.core.wire.surfaces import SURFACES
 from checkstream.sealed.conversations import Conversations
 from checkstream.sealed.memory_store import MemoryStore
 from checkstream.sealed.sealing import Seal
+from tests.chance import examples
 from tests.guarded import CHAT, DONE, INJ, ends, plan, says, text_of, whole
 from tests.playbook import Exchange, Played, digest
 
@@ -126,7 +127,7 @@ SUM = (
 COUNTING = plan(f"{MAIL}{SUM}", recalls=True)
 
 
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 @given(st.lists(st.tuples(st.sampled_from([0.1, 0.2, 0.3, 0.5]), st.booleans()), max_size=7), st.randoms())
 def test_requests_at_once_know_what_was_found_in_the_prompts_of_each_other_and_all_count_once(
     texts: list[tuple[float, bool]], chance: Random
@@ -153,7 +154,7 @@ def test_requests_at_once_know_what_was_found_in_the_prompts_of_each_other_and_a
         assert came[0][1].fired.get("MAIL-1", 0) == sum(has_mail for _, has_mail in texts)
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(st.lists(st.sampled_from([0.0, 0.1, 0.3, 0.5, 0.7]), min_size=2, max_size=5), st.randoms())
 def test_of_prompts_that_are_read_at_the_same_time_none_goes_on_over_what_all_come_to(
     scores: list[float], chance: Random
@@ -198,7 +199,7 @@ def _least(scores: Sequence[float]) -> float:
     return least
 
 
-@settings(max_examples=20)
+@settings(max_examples=examples(20))
 @given(SCORES)
 def test_what_of_the_history_is_sent_and_what_is_remembered_changes_nothing(scores: list[float]) -> None:
     remembered = _outcomes(Chat(_memory()), scores)
@@ -206,7 +207,7 @@ def test_what_of_the_history_is_sent_and_what_is_remembered_changes_nothing(scor
     assert _outcomes(Chat(_memory(), sends="last"), scores) == remembered
 
 
-@settings(max_examples=20)
+@settings(max_examples=examples(20))
 @given(SCORES, st.integers(0, 7))
 def test_a_memory_that_is_lost_lets_nothing_pass_that_a_request_alone_would_not(scores: list[float], lost: int) -> None:
     chat, alone = Chat(_memory(), sends="last"), Chat(None, sends="last")
@@ -218,7 +219,7 @@ def test_a_memory_that_is_lost_lets_nothing_pass_that_a_request_alone_would_not(
         assert by_itself[0] == "allow" or came == by_itself
 
 
-@settings(max_examples=12)
+@settings(max_examples=examples(12))
 @given(SCORES, SCORES)
 def test_callers_and_conversations_never_mix(first: list[float], second: list[float]) -> None:
     known = _memory()

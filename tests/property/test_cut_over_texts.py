@@ -11,6 +11,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from checkstream.core.events import RequestReceived, UpstreamBytes, UpstreamClosed, UpstreamOpened
+from tests.chance import examples
 from tests.guarded import CHAT, DONE, bodies, ends, event, open_stream, plan, request
 from tests.playbook import Exchange, play
 
@@ -55,7 +56,7 @@ def squeezed(text: str) -> str:
     return "".join(text.split())
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=examples(80), deadline=None)
 @given(cut(), st.sampled_from(["user", "assistant", "tool", "system"]), st.booleans())
 def test_g31_a_value_cut_over_messages_is_not_forwarded(said: tuple[str, list[str]], role: str, between: bool) -> None:
     secret, parts = said
@@ -75,7 +76,7 @@ def test_g31_a_value_cut_over_messages_is_not_forwarded(said: tuple[str, list[st
     assert squeezed(secret) not in squeezed("".join(each["content"] for each in sent))
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(
     st.lists(
         st.sampled_from(
@@ -130,7 +131,7 @@ def read_in_order(out: bytes | Sequence[dict[str, Any]]) -> str:
     return "".join(said)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(cut(), st.data())
 def test_g34_a_value_cut_over_the_texts_of_an_answer_never_leaves_whole(
     said: tuple[str, list[str]], data: st.DataObject
@@ -152,7 +153,7 @@ def test_g34_a_value_cut_over_the_texts_of_an_answer_never_leaves_whole(
     assert squeezed(secret) not in squeezed(read_in_order(exchange.out.joined))
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(cut(), st.permutations(["reasoning_content", "content", "refusal"]))
 def test_g34_a_value_cut_over_the_texts_of_a_whole_answer_never_leaves_whole(
     said: tuple[str, list[str]], fields: list[str]

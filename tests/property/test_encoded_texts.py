@@ -15,6 +15,7 @@ from checkstream.core.match.patterns import Pattern, PatternSet
 from checkstream.core.match.scan import Scan
 from checkstream.core.terms import Finding
 from checkstream.proxy.specimens import SPECIMENS
+from tests.chance import examples
 from tests.property.match_strategies import pieces
 from tests.property.test_respelled import covered, patterns
 from tests.unit.proxy.test_specimens import BESIDE
@@ -62,7 +63,7 @@ def found(text: list[str], given: PatternSet) -> list[Finding]:
 
 
 @pytest.mark.parametrize("entity", sorted(SPECIMENS))
-@settings(max_examples=4, deadline=None, phases=(Phase.explicit, Phase.generate))
+@settings(max_examples=examples(4), deadline=None, phases=(Phase.explicit, Phase.generate))
 @given(data=st.data())
 def test_g04_g09_g18_a_value_told_in_another_alphabet_is_found_whole(entity: str, data: st.DataObject) -> None:
     before, _, behind = f"the value: {BESIDE.get(entity, '{}').format('|')} that is it".partition("|")
@@ -106,7 +107,7 @@ def test_g09_pairs_of_hex_are_found_digit_for_digit(layer: str) -> None:
 @given(
     st.text(st.sampled_from("0123456789abcdefABCDEF :,-x\n"), max_size=200), st.lists(st.integers(0, 200), max_size=5)
 )
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 def test_g03_pairs_are_read_alike_however_the_text_is_cut(text: str, cuts: list[int]) -> None:
     words = PatternSet([Pattern(signal=0, name="two", regex="[ -~]{2}"), Pattern(signal=1, name="it", regex="Ugh|fv")])
     whole = found([text], words)

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from checkstream.core.wire.surfaces import SURFACES
 from tests import messages, responses
+from tests.chance import examples
 from tests.generated import events
 from tests.guarded import DONE, STOP, event, plan
 from tests.playbook import Played, play
@@ -211,7 +212,7 @@ def condemned(draw: st.DrawFn, number: int) -> Call:
 TEXTS = st.sampled_from(["Well. ", "I call it now. ", "\u00e9 {"])
 
 
-@settings(max_examples=250, deadline=None)
+@settings(max_examples=examples(250), deadline=None)
 @given(st.data(), st.sampled_from(sorted(MADE)), st.sampled_from(sorted(PLANS)))
 def test_g35_a_rule_that_ends_an_answer_in_a_call_leaves_no_call_on_any_api(
     data: st.DataObject, surface: str, said: str
@@ -237,7 +238,7 @@ def test_g35_a_rule_that_ends_an_answer_in_a_call_leaves_no_call_on_any_api(
     assert rules == [{"STOP-1"}] * 2
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(st.data(), st.sampled_from(sorted(MADE)))
 def test_g01_calls_that_nothing_is_found_in_come_alike_streamed_and_whole(data: st.DataObject, surface: str) -> None:
     blocks: list[Block] = [data.draw(TEXTS), *(call(i, late=data.draw(st.booleans())) for i in range(1, 3))]

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from checkstream.core.match.entities import ENTITIES, Entity
 from checkstream.core.match.entities.entity import LEFT_CHARS
+from tests.chance import examples
 from tests.unit.core.match.entities.examples import EXAMPLES, Example
 from tests.unit.core.match.entities.oracle import find_all
 
@@ -39,7 +40,7 @@ def candidates(entity: Entity, text: str) -> list[tuple[int, int]]:
 
 
 @pytest.mark.parametrize("name", NAMES)
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=examples(20), deadline=None)
 @given(data=st.data())
 def test_hostile_text_breaks_no_validator_and_spans_stay_inside(name: str, data: st.DataObject) -> None:
     entity = ENTITIES[name]

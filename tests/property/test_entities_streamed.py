@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from checkstream.core.match.entities import ENTITIES
 from checkstream.core.match.patterns import Pattern, PatternSet
 from checkstream.core.match.scan import Scan
+from tests.chance import examples
 from tests.property.test_entities import NAMES, hostile, of
 
 EVERY_SPLIT_CHARS = 60
@@ -60,7 +61,7 @@ def test_g04_no_character_of_a_span_is_decided_before_the_span(name: str) -> Non
 
 
 @pytest.mark.parametrize("name", NAMES)
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=examples(15), deadline=None)
 @given(data=st.data())
 def test_examples_side_by_side_cut_anywhere_find_the_same(name: str, data: st.DataObject) -> None:
     text = data.draw(hostile(name))

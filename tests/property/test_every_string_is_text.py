@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 from openai.lib.streaming._deltas import accumulate_delta
 
 from checkstream.core.wire.surfaces import SURFACES
+from tests.chance import examples
 from tests.guarded import plan
 from tests.playbook import Played, play
 
@@ -239,7 +240,7 @@ def assert_unheard(secret: str, out: Played) -> None:
     assert secret.encode() not in data
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=examples(400), deadline=None)
 @given(st.data())
 def test_g34_a_secret_anywhere_in_an_event_or_a_body_never_leaves(data: st.DataObject) -> None:
     path, secret = data.draw(st.sampled_from(PATHS)), data.draw(st.sampled_from(SECRETS))
@@ -288,7 +289,7 @@ JOINED = [
 TEXTS = {"refusal", "reasoning", "reasoning_details"}
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 @given(st.data())
 def test_g34_a_secret_cut_over_events_at_one_place_never_leaves(data: st.DataObject) -> None:
     secret = data.draw(st.sampled_from([*SECRETS, "4242424242424242"]))
@@ -310,7 +311,7 @@ def test_g34_a_secret_cut_over_events_at_one_place_never_leaves(data: st.DataObj
     assert_unheard(secret, out)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(st.data())
 def test_g34_a_secret_cut_over_the_entries_of_a_list_never_leaves(data: st.DataObject) -> None:
     secret, streamed = data.draw(st.sampled_from(SECRETS)), data.draw(st.booleans())
@@ -330,7 +331,7 @@ def test_g34_a_secret_cut_over_the_entries_of_a_list_never_leaves(data: st.DataO
     assert_unheard(secret, out)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(st.data())
 def test_g34_a_secret_cut_over_entries_of_several_indexes_never_leaves_whole(data: st.DataObject) -> None:
     secret, streamed = data.draw(st.sampled_from(SECRETS)), data.draw(st.booleans())
@@ -348,7 +349,7 @@ def test_g34_a_secret_cut_over_entries_of_several_indexes_never_leaves_whole(dat
     assert not holds("".join(told), secret)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(st.lists(st.tuples(st.integers(1, 19), st.booleans()), max_size=4), st.sampled_from(["said", "choice", "top"]))
 def test_g34_of_a_field_that_nobody_knows_nothing_leaves_that_completes_what_is_condemned(
     cuts: list[tuple[int, bool]], where: str
@@ -398,7 +399,7 @@ CALM_NEST = st.recursive(
 )
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(st.lists(st.tuples(st.sampled_from(["said", "choice", "top", "usage", "tool_field"]), CALM_NEST), max_size=5))
 def test_g05_unknown_fields_in_which_nothing_is_found_leave_as_they_came(found: list[tuple[str, Any]]) -> None:
     events = [

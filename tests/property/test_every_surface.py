@@ -12,6 +12,7 @@ from openai.types import Completion
 from openai.types.chat import ChatCompletion, ChatCompletionChunk
 
 from tests import messages, responses
+from tests.chance import examples
 from tests.generated import APIS, LETTERS, PLANS, cut, events, guarded, made_up, sent, speaks_of_it, told
 
 SURFACE = pytest.mark.parametrize("surface", APIS)
@@ -66,7 +67,7 @@ def legal(surface: str, data: bytes, *, stream: bool) -> None:
 
 @SURFACE
 @given(chance=CHANCE, stream=STREAM, action=st.sampled_from(sorted(PLANS)))
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 def test_g05_where_nothing_fires_an_answer_means_what_it_meant(
     surface: str, chance: random.Random, stream: bool, action: str
 ) -> None:
@@ -86,7 +87,7 @@ def _of_choice(event: dict[str, Any]) -> int:
 
 @SURFACE
 @given(chance=CHANCE, stream=STREAM, action=st.sampled_from(sorted(PLANS)))
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 def test_g04_where_a_rule_fires_no_letter_of_what_it_condemns_leaves_and_the_answer_is_legal(
     surface: str, chance: random.Random, stream: bool, action: str
 ) -> None:

@@ -14,6 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.chance import examples
 from tests.property.made_values import a_card, an_iban, an_ssn, squeezed
 from tests.property.match_strategies import pieces
 from tests.property.test_respelled import covered
@@ -56,7 +57,7 @@ GAPS = (
 FAR_CHARS = [char for char in map(chr, range(0x20, 0x7F)) if not char.isdigit()]
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=examples(80), deadline=None)
 @given(
     st.integers(0, 1 << 30),
     st.lists(st.sampled_from(GAPS) | st.text(FAR_CHARS, min_size=1, max_size=12), min_size=15, max_size=15),
@@ -77,7 +78,7 @@ BEHIND_NUMBERS = (" . Done.", ", as of the day before 27/09", " ; and then I was
 NAMING = ("SSN: ", "social security number is ", "Social Security: ")
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(
     st.integers(0, 1 << 30),
     st.lists(st.sampled_from(GAPS) | st.text(FAR_CHARS, min_size=1, max_size=12), min_size=8, max_size=8),
@@ -100,7 +101,7 @@ def test_g18_an_ssn_that_is_named_is_found_whatever_stands_between_its_figures(
     assert_found(lead, said, f"{' ' * 14}{behind}", cuts)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(
     st.integers(0, 1 << 30),
     st.lists(st.sampled_from(SIGNS), min_size=21, max_size=21),
@@ -135,7 +136,7 @@ def test_figures_of_a_row_are_no_ssn_and_no_iban(said: str) -> None:
     assert not covered([f"See: {said} . Done."])
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=examples(30), deadline=None)
 @given(
     st.integers(0, 1 << 30),
     st.sampled_from((" dash ", " = ", "&", "+", ")(", "][", "<br>", " then ", "\u3001", "~", " \u2192 ")),
@@ -177,7 +178,7 @@ def capitals(char: str) -> bool:
     return char.isdigit() or char.isupper()
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(
     st.integers(0, 1 << 30),
     st.lists(st.sampled_from(FEW_WORDS), min_size=4, max_size=4),
@@ -195,7 +196,7 @@ def test_g18_a_national_insurance_number_is_found_behind_its_word_whatever_stand
     assert_found(f"Here: {naming}", f"{said}{gaps[-1]}C", " . That is all.", cuts, of=capitals)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(
     st.integers(0, 1 << 30),
     st.lists(st.sampled_from(FEW_WORDS), min_size=6, max_size=6),
@@ -252,7 +253,7 @@ STRINGS_OF = (
 )
 
 
-@settings(max_examples=120, deadline=None)
+@settings(max_examples=examples(120), deadline=None)
 @given(
     st.integers(0, 1 << 30),
     st.sets(st.integers(1, 18), min_size=1, max_size=3),

@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.chance import examples
 from tests.guarded import CHAT, DONE, bodies, event, plan, request, whole
 from tests.playbook import Played, play
 
@@ -83,7 +84,7 @@ def cut(text: str, places: list[int]) -> list[str]:
     return [text[low:high] for low, high in itertools.pairwise(edges)]
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(st.sampled_from(SECRETS), st.sampled_from(sorted(WAYS)), st.booleans(), st.data())
 def test_g34_half_a_character_within_a_secret_hides_nothing_of_it(
     secret: str, way: str, streaming: bool, data: st.DataObject
@@ -96,7 +97,7 @@ def test_g34_half_a_character_within_a_secret_hides_nothing_of_it(
     assert not any(secret in shown(said) for said in joined(left(out)))
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(st.sampled_from(sorted(WAYS)), st.booleans(), st.lists(st.integers(1, 40), max_size=8))
 def test_g34_a_number_of_characters_cut_in_two_is_read_as_clients_join_it(
     way: str, streaming: bool, places: list[int]

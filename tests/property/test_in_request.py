@@ -8,6 +8,7 @@ import json
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.chance import examples
 from tests.guarded import CHAT, DONE, ends, event, plan, says, text_of, whole
 from tests.playbook import Played, play
 
@@ -40,7 +41,7 @@ def streamed(body: bytes, text: str, cuts: list[int]) -> Played:
     return play(CHAT, PLAN, body, [*pieces, ends(), DONE])
 
 
-@settings(max_examples=120, deadline=None)
+@settings(max_examples=examples(120), deadline=None)
 @given(
     st.lists(st.tuples(values, st.integers(0, 1)), max_size=3, unique_by=lambda item: item[0]),
     st.lists(values, min_size=1, max_size=3, unique=True),
@@ -68,7 +69,7 @@ def test_g03_what_the_user_said_is_never_altered_and_all_else_always_is(
     assert json.loads(answer.reply.body)["choices"][0]["message"]["content"] == text_of(out)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(mails, mails, st.integers(1, 40))
 def test_g03_the_arguments_of_a_call_are_spared_in_the_same_way(mine: str, other: str, cut: int) -> None:
     body = json.dumps(

@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 
 from checkstream.core.wire.surfaces import SURFACES
 from tests import messages, responses
+from tests.chance import examples
 from tests.generated import events
 from tests.guarded import DONE, event, plan
 from tests.playbook import Played, play
@@ -83,7 +84,7 @@ def assert_unsaid(secret: str, texts: list[str]) -> None:
         assert squeezed(secret) not in squeezed(text), text
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(st.data())
 def test_g34_blocks_of_a_message_that_come_by_turns_are_read_one_by_one(data: st.DataObject) -> None:
     secret, texts = data.draw(spoken(["text", "thinking", "call"]))
@@ -184,7 +185,7 @@ def test_g34_a_text_waits_for_no_block_that_is_said_to_be_over_at_the_end() -> N
     assert message["content"][2]["input"] == {"q": "moon " * 3000}
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(st.data())
 def test_g34_choices_calls_and_thoughts_of_a_chat_that_come_by_turns_are_read_one_by_one(data: st.DataObject) -> None:
     secret, texts = data.draw(spoken(["text", "thinking", "call"]))
@@ -219,7 +220,7 @@ def test_g34_choices_calls_and_thoughts_of_a_chat_that_come_by_turns_are_read_on
     assert_unsaid(secret, list(joined.values()))
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(st.data())
 def test_g34_items_of_a_response_that_come_by_turns_are_read_one_by_one(data: st.DataObject) -> None:
     secret, texts = data.draw(spoken(["text", "thinking", "call"]))
@@ -253,7 +254,7 @@ def test_g34_items_of_a_response_that_come_by_turns_are_read_one_by_one(data: st
 
 
 @pytest.mark.parametrize("surface", ["ollama.chat", "ollama.generate"])
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(st.data())
 def test_g34_thoughts_and_speech_of_ollama_that_come_by_turns_are_read_one_by_one(
     surface: str, data: st.DataObject
@@ -279,7 +280,7 @@ def test_g34_thoughts_and_speech_of_ollama_that_come_by_turns_are_read_one_by_on
     assert_unsaid(secret, list(joined.values()))
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=examples(80), deadline=None)
 @given(st.sampled_from(SECRETS), st.data(), st.sampled_from(["openai.responses", "anthropic.messages"]), st.booleans())
 def test_g34_a_value_cut_over_members_of_items_never_leaves_whole(
     secret: str, data: st.DataObject, surface: str, stream: bool

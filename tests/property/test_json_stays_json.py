@@ -15,6 +15,7 @@ from checkstream.core.exchange.guard import Plan
 from checkstream.core.policy.compile import compile_sources
 from checkstream.core.wire.surfaces import SURFACES
 from tests import continued, messages, responses
+from tests.chance import examples
 from tests.playbook import Exchange
 
 RULES = """pack: {name: p, version: 1.0.0}
@@ -126,7 +127,7 @@ def check(before: str, after: str, numbers: str) -> None:
 CUTS = st.lists(st.floats(0, 1), max_size=5)
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(st.sampled_from(FORMS), TEXTS, st.booleans(), st.integers(1, 12), CUTS)
 def test_g35_text_of_a_fixed_form_stays_json(
     form: tuple[str, dict[str, Any]], text: str, stream: bool, size: int, cut: list[float]
@@ -151,7 +152,7 @@ policies:
 ADDS = Plan(program=compile_sources([("p.yaml", ADDING.replace("{this}", "{{this}}"))]))
 
 
-@settings(max_examples=50)
+@settings(max_examples=examples(50))
 @given(st.sampled_from(FORMS), TEXTS, st.booleans(), st.integers(1, 12))
 def test_g35_nothing_is_added_to_a_text_of_a_fixed_form(
     form: tuple[str, dict[str, Any]], text: str, stream: bool, size: int
@@ -174,7 +175,7 @@ LEADS = st.sampled_from(["", "Here it is:\n\n", OTHER, "1. `a`\n"])
 FENCED = st.tuples(LEADS, FENCES)
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(st.sampled_from(NAMES), TEXTS, FENCED, st.booleans(), st.integers(1, 12))
 def test_g35_json_in_a_fence_stays_json(name: str, text: str, fenced: tuple[str, str], stream: bool, size: int) -> None:
     lead, fence = fenced
@@ -260,7 +261,7 @@ def arguments(name: str, data: bytes, stream: bool) -> str:
     return "".join(call["function"].get("arguments") or "" for call in calls)
 
 
-@settings(max_examples=30)
+@settings(max_examples=examples(30))
 @given(TEXTS, st.sampled_from(["mcp_call", "computer_call", "shell_call"]), st.booleans(), CUTS)
 def test_g35_what_calls_of_other_kinds_are_given_stays_json(
     text: str, form: str, stream: bool, cut: list[float]

@@ -30,6 +30,7 @@ from checkstream.sealed.conversations import Conversations
 from checkstream.sealed.memory_store import MemoryStore
 from checkstream.sealed.sealing import Seal
 from tests import responses
+from tests.chance import examples
 from tests.guarded import plan
 from tests.playbook import Exchange, Played
 from tests.responses import RESPONSES, message
@@ -243,7 +244,7 @@ def test_g22_what_is_kept_of_a_request_has_a_bound_and_no_text() -> None:
 texts = st.text(st.sampled_from(' ."\\\n\u00e9\U0001f600a1'), max_size=9).map(lambda text: f"{text} {CARD}{text}")
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(st.dictionaries(texts, texts, max_size=4), texts, st.lists(texts, min_size=1, max_size=4), st.booleans())
 def test_whatever_was_sent_is_told_again_as_it_was(
     metadata: dict[str, str], instructions: str, said: list[str], stream: bool

@@ -18,6 +18,7 @@ from checkstream.sealed.conversations import Conversations
 from checkstream.sealed.memory_store import MemoryStore
 from checkstream.sealed.sealing import Seal
 from tests import responses
+from tests.chance import examples
 from tests.guarded import INJ, plan
 from tests.playbook import Exchange, Played, digest
 from tests.responses import RESPONSES, message, reasoning
@@ -124,7 +125,7 @@ def _told(out: Played) -> tuple[str, int, float]:
     return out.record.action, found.turns, found.risks[LABEL]  # type: ignore[union-attr]
 
 
-@settings(max_examples=12)
+@settings(max_examples=examples(12))
 @given(SCORES, st.booleans())
 def test_the_way_in_which_a_client_goes_on_changes_nothing(scores: list[float], stream: bool) -> None:
     clients = [Client(memory(), way, stream=stream) for way in WAYS]
@@ -170,7 +171,7 @@ SHORT = plan(
 
 
 @pytest.mark.parametrize("asked", [RECENT, SHORT], ids=["recent", "short"])
-@settings(max_examples=10)
+@settings(max_examples=examples(10))
 @given(st.lists(st.tuples(st.sampled_from([0.0, 0.4, 0.5, 0.7]), st.sampled_from([1, 1, 80])), min_size=1, max_size=10))
 def test_what_was_said_last_is_the_same_text_in_whatever_way_a_client_goes_on(
     asked: Plan, texts: list[tuple[float, int]]

@@ -17,6 +17,7 @@ from checkstream.core.match.patterns import Pattern, PatternSet
 from checkstream.core.match.scan import Scan
 from checkstream.core.steps import done
 from checkstream.core.terms import Span
+from tests.chance import examples
 from tests.guarded import plan
 from tests.hostile_parts import ANSWERS, REQUESTS, SAID, Told, work_of
 from tests.playbook import play
@@ -107,7 +108,7 @@ def _alone(part: str) -> list[int]:
     return [each.signal for each in scan.feed(part) + scan.end()]
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(
     st.lists(st.lists(PIECES, min_size=1, max_size=4).map("".join), min_size=2, max_size=8),
     st.lists(st.integers(1, 5), min_size=1, max_size=4),

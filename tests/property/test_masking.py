@@ -16,6 +16,7 @@ from checkstream.core.terms import Stage
 from checkstream.errors import UnmaskableError
 from checkstream.proxy.masking import _program
 from checkstream.proxy.specimens import SPECIMENS
+from tests.chance import examples
 from tests.recordings import DONE, answer_of, body_of, delta, masked, request, say, streamed
 from tests.unit.core.match.entities.examples import EXAMPLES
 
@@ -46,7 +47,7 @@ def pieces(text: str, edges: list[int]) -> list[str]:
 
 
 @pytest.mark.parametrize("entity", sorted(ENTITIES))
-@settings(max_examples=8, deadline=None)
+@settings(max_examples=examples(8), deadline=None)
 @given(data=st.data())
 def test_no_entity_of_prompt_or_answer_survives_on_any_channel_however_it_is_cut(
     entity: str, data: st.DataObject
@@ -63,7 +64,7 @@ def test_no_entity_of_prompt_or_answer_survives_on_any_channel_however_it_is_cut
         assert all(value in _ALLOWED for _, value in found(now))
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=examples(30), deadline=None)
 @given(data=st.data())
 def test_no_entity_in_the_arguments_of_a_call_survives(data: st.DataObject) -> None:
     value = data.draw(st.sampled_from([example.text for example in POSITIVE]))

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from checkstream.core.match.patterns import Pattern, PatternSet, phrase_refine, phrase_regex
 from checkstream.core.match.scan import Scan
 from checkstream.core.terms import Finding
+from tests.chance import examples
 from tests.property.match_strategies import cuts, pieces
 
 WORDS = st.sampled_from(
@@ -53,7 +54,7 @@ def scanned(patterns: PatternSet, cut: Sequence[str]) -> tuple[list[Finding], li
 @given(PHRASES, TEXTS, cuts)
 @example(["a b a"], "a b a b a b a", [2, 5, 9])
 @example(["ab c", "b"], "a b c ab c", [])
-@settings(max_examples=400)
+@settings(max_examples=examples(400))
 def test_g03_phrases_are_found_where_their_expressions_match_however_the_text_is_cut(
     phrases: list[str], text: str, at: list[int]
 ) -> None:
@@ -66,7 +67,7 @@ def test_g03_phrases_are_found_where_their_expressions_match_however_the_text_is
 
 
 @given(PHRASES, TEXTS, cuts)
-@settings(max_examples=200)
+@settings(max_examples=examples(200))
 def test_g03_what_of_phrases_is_held_does_not_depend_on_the_cut(phrases: list[str], text: str, at: list[int]) -> None:
     patterns = compiled(phrases, literal=True)
     cut = pieces(text, at)
@@ -80,7 +81,7 @@ def test_g03_what_of_phrases_is_held_does_not_depend_on_the_cut(phrases: list[st
 
 
 @given(PHRASES, TEXTS, TEXTS)
-@settings(max_examples=200)
+@settings(max_examples=examples(200))
 def test_g04_no_phrase_starts_before_what_was_live(phrases: list[str], text: str, more: str) -> None:
     scan = Scan(compiled(phrases, literal=True))
     scan.feed(text)

@@ -11,6 +11,7 @@ from checkstream.core.match.hidden import Embedded
 from checkstream.core.match.patterns import ALL_VIEWS, Pattern, PatternSet, phrase_refine, phrase_regex
 from checkstream.core.match.scan import Scan
 from checkstream.core.terms import Finding
+from tests.chance import examples
 from tests.property.match_strategies import cuts, oracle, pattern_lists, pieces, refine_even, texts
 
 RAW = frozenset({"raw"})
@@ -152,7 +153,7 @@ def run(patterns: PatternSet, text: list[str]) -> tuple[list[Finding], int, list
 
 
 @given(pattern_lists(RAW), texts, cuts)
-@settings(max_examples=250)
+@settings(max_examples=examples(250))
 def test_g03_a_scan_finds_what_the_slow_oracle_finds_however_the_text_is_cut(
     patterns: list[Pattern], text: str, at: list[int]
 ) -> None:
@@ -169,7 +170,7 @@ def test_g03_a_scan_finds_what_the_slow_oracle_finds_however_the_text_is_cut(
 @example("barbari-g-n-o-r-e\u00bdzz&ampfoo bar h a t ei g n o r e  a l l\n", [3, 20])
 @example("foo bar h a t e", [9, 11])
 @example("1\u204422 3 4 5 \u2044", [2, 3, 4])
-@settings(max_examples=250)
+@settings(max_examples=examples(250))
 def test_g03_views_find_the_same_however_the_text_is_cut(text: str, at: list[int]) -> None:
     whole = run(EVADED, [text])
     assert run(EVADED, pieces(text, at)) == whole
@@ -182,7 +183,7 @@ RUNS = st.tuples(LEFT_OUT, st.sampled_from([1, 7, 12, 33, 90])).map(lambda drawn
 
 
 @given(st.lists(st.one_of(SNIPPETS, RUNS), max_size=8).map("".join), cuts, pattern_lists(ALL_VIEWS))
-@settings(max_examples=150)
+@settings(max_examples=examples(150))
 def test_g03_a_cap_is_reached_at_the_same_place_of_what_no_view_shows(
     text: str, at: list[int], patterns: list[Pattern]
 ) -> None:
@@ -203,7 +204,7 @@ PARTED = st.tuples(SNIPPETS, LONG_RUNS, st.integers(0, 40)).map(
 @given(st.lists(st.one_of(PARTED, SNIPPETS), max_size=5).map("".join), st.lists(st.integers(0, 9000), max_size=8))
 @example("i" + "\u200b" * 800 + "-g-n-o-r-e all ", [])
 @example("j*" + "\u200b" * 800 + "*o@example.com ", [])
-@settings(max_examples=150)
+@settings(max_examples=examples(150))
 def test_g03_a_view_gives_up_waiting_at_the_same_place_of_what_no_view_shows(text: str, at: list[int]) -> None:
     whole = run(BOUNDED, [text])
     assert run(BOUNDED, pieces(text, at)) == whole
@@ -221,7 +222,7 @@ def test_g22_what_is_held_does_not_grow_with_what_no_view_shows(begun: str, left
 
 
 @given(pattern_lists(ALL_VIEWS), EVASIVE, cuts)
-@settings(max_examples=100)
+@settings(max_examples=examples(100))
 def test_g03_generated_patterns_in_every_view(patterns: list[Pattern], text: str, at: list[int]) -> None:
     compiled = PatternSet(patterns)
     whole = run(compiled, [text])
@@ -235,7 +236,7 @@ UNENDING = "barbari-g-n-o-r-e\u00bdzz&ampfoo bar h a t ei g n o r e  a l l\n"
 
 @given(EVASIVE, EVASIVE)
 @example(UNENDING, "")
-@settings(max_examples=150)
+@settings(max_examples=examples(150))
 def test_g04_text_before_live_is_in_no_later_finding_whatever_follows(text: str, more: str) -> None:
     scan = Scan(EVADED)
     scan.feed(text)
@@ -245,7 +246,7 @@ def test_g04_text_before_live_is_in_no_later_finding_whatever_follows(text: str,
 
 
 @given(EVASIVE, cuts)
-@settings(max_examples=150)
+@settings(max_examples=examples(150))
 def test_a_view_that_sleeps_finds_what_it_finds_awake(text: str, at: list[int]) -> None:
     cut = pieces(text, at)
     asleep = run(EVADED, cut)
@@ -276,7 +277,7 @@ LATE = [
 
 
 @given(EVASIVE, cuts, st.integers(0, 8))
-@settings(max_examples=100)
+@settings(max_examples=examples(100))
 def test_what_is_decided_at_a_texts_end_is_what_is_decided_as_it_comes(text: str, at: list[int], asked: int) -> None:
     for patterns in (EVADED, BOUNDED, OPEN):
         _held_late(patterns, text, at, asked)

@@ -12,6 +12,7 @@ from checkstream.core.match.chain import undecided
 from checkstream.core.match.escapes import Unescaped
 from checkstream.core.match.markup import Unmarked
 from checkstream.core.match.normalise import Folded, Leet, Spaced, View
+from tests.chance import examples
 from tests.property.match_strategies import cuts, pieces
 
 HOSTILE = st.text(
@@ -46,7 +47,7 @@ def read(view: View, text: list[str]) -> tuple[str, list[int], list[int]]:
 
 @pytest.mark.parametrize("make", VIEWS)
 @given(text=HOSTILE, at=cuts)
-@settings(max_examples=150)
+@settings(max_examples=examples(150))
 def test_g09_a_view_and_its_map_are_the_same_however_the_text_is_cut(
     make: Callable[[], View], text: str, at: list[int]
 ) -> None:
@@ -62,7 +63,7 @@ def test_g09_a_view_and_its_map_are_the_same_however_the_text_is_cut(
 
 @pytest.mark.parametrize("make", VIEWS)
 @given(text=HOSTILE)
-@settings(max_examples=150)
+@settings(max_examples=examples(150))
 def test_g09_where_a_view_reports_no_change_it_is_the_identity(make: Callable[[], View], text: str) -> None:
     reading = make().read(text, range(len(text)), range(1, len(text) + 1), ended=True)
     if reading.changed < 0:
@@ -76,7 +77,7 @@ def test_g09_where_a_view_reports_no_change_it_is_the_identity(make: Callable[[]
 
 
 @given(st.text(alphabet="ab1I .-_!*<>/@\n", max_size=14))
-@settings(max_examples=200)
+@settings(max_examples=examples(200))
 def test_asleep_a_view_has_stopped_where_it_would_awake(text: str) -> None:
     folded = Folded().read(text, range(len(text)), range(1, len(text) + 1), ended=False)
     unmarked = Unmarked().read(folded.text, folded.starts, folded.ends, ended=False)

@@ -16,6 +16,7 @@ from checkstream.core.match.scan import Scan
 from checkstream.core.match.words import Words
 from checkstream.core.policy.compile import compile_sources
 from checkstream.core.terms import Finding, Stage
+from tests.chance import examples
 from tests.property.match_strategies import cuts, pattern_lists, pieces
 from tests.property.test_match_scan import EVADED, SNIPPETS
 
@@ -135,7 +136,7 @@ def _alike(patterns: PatternSet, said: list[str]) -> int:
 
 @pytest.mark.parametrize("patterns", [OVER_SPACES, EVADED], ids=["over spaces", "evaded"])
 @given(SAID)
-@settings(max_examples=400)
+@settings(max_examples=examples(400))
 @example([" the", " tower", " is", " at", " x.org"])
 @example(["zz", " a", " is", " b", " c", " d", " e"])
 @example(["so", " it's", " a", " b", " c"])
@@ -148,14 +149,14 @@ def test_g03_g04_words_that_are_looked_up_are_found_and_held_as_if_searched(
 
 
 @given(pattern_lists(ALL_VIEWS), st.lists(WORDS, max_size=16))
-@settings(max_examples=300)
+@settings(max_examples=examples(300))
 def test_g03_g04_words_are_looked_up_for_any_patterns(drawn: list[Pattern], said: list[str]) -> None:
     uncapped = [msgspec.structs.replace(each, max_chars=each.max_chars and 99) for each in drawn]
     _alike(PatternSet(uncapped), said)
 
 
 @given(SAID)
-@settings(max_examples=100)
+@settings(max_examples=examples(100))
 def test_g03_g04_words_are_looked_up_for_the_default_policies(said: list[str]) -> None:
     for patterns in _defaults():
         _alike(patterns, said)
@@ -169,7 +170,7 @@ def test_g03_g04_words_of_real_texts_are_found_and_held_as_if_searched(name: str
 
 
 @given(st.text(alphabet="ab ,.'-", max_size=60), cuts)
-@settings(max_examples=200)
+@settings(max_examples=examples(200))
 def test_g03_words_are_looked_up_however_the_text_is_cut(text: str, at: list[int]) -> None:
     _alike(OVER_SPACES, pieces(f"So {text}", at))
 

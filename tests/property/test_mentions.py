@@ -22,6 +22,7 @@ from checkstream.sealed.conversations import Conversations
 from checkstream.sealed.memory_store import MemoryStore
 from checkstream.sealed.sealing import Seal
 from tests import guarded, responses
+from tests.chance import examples
 from tests.guarded import CHAT, plan
 from tests.playbook import Exchange, Played, capitalised
 from tests.responses import RESPONSES, message
@@ -140,7 +141,7 @@ said = st.tuples(st.sampled_from(ROLES), st.sampled_from(sorted(KNOWN)), st.bool
 turns = st.lists(st.lists(said, max_size=3), min_size=1, max_size=4)
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=examples(25), deadline=None)
 @given(turns, st.lists(st.sampled_from(ROLES), min_size=1, unique=True), st.booleans())
 def test_g03_the_way_in_which_a_conversation_is_told_changes_nothing_of_what_is_spared(
     told: list[list[tuple[str, str, bool]]], roles: list[str], stream: bool
@@ -197,7 +198,7 @@ def test_policies_that_spare_nothing_have_nothing_kept(rule: str) -> None:
 pieces = st.lists(st.integers(0, 900), max_size=600)
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=examples(30), deadline=None)
 @given(st.lists(pieces, max_size=4))
 def test_of_many_values_the_latest_are_known(said: list[list[int]]) -> None:
     kept, order = Mentioned(), dict[int, None]()

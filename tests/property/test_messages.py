@@ -12,6 +12,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from tests import messages
+from tests.chance import examples
 from tests.drawn import CALM, RISK, Draw, split
 from tests.guarded import MAIL as REDACT
 from tests.guarded import STOP, plan
@@ -83,7 +84,7 @@ def whole_of(found: Sequence[dict[str, Any]]) -> bytes:
     return messages.whole(*found, reason="tool_use" if called else "end_turn")
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(st.data())
 def test_g05_a_calm_message_leaves_as_it_came(data: st.DataObject) -> None:
     found = data.draw(blocks())
@@ -101,7 +102,7 @@ SAYS = st.tuples(_BESIDE, st.sampled_from(["", MAIL, RISK, "john.doe", "@example
 )
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 @given(st.data(), st.sampled_from([REDACT, STOP, REDACT + STOP]))
 def test_g35_an_edited_message_is_a_legal_sequence_without_what_was_condemned(data: st.DataObject, rules: str) -> None:
     found = data.draw(blocks(SAYS))
@@ -182,7 +183,7 @@ def respelled(raw: bytes, draw: Draw) -> bytes:
     return b"\n".join(lines)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 @given(st.data())
 def test_g34_a_secret_anywhere_in_an_event_of_a_message_never_leaves(data: st.DataObject) -> None:
     secret, place = data.draw(st.sampled_from(SECRETS)), data.draw(st.sampled_from(sorted(PUTS)))
@@ -197,7 +198,7 @@ def test_g34_a_secret_anywhere_in_an_event_of_a_message_never_leaves(data: st.Da
     assert_unheard(secret, out)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 @given(st.data())
 def test_g34_a_secret_anywhere_in_a_whole_message_never_leaves(data: st.DataObject) -> None:
     secret, name = data.draw(st.sampled_from(SECRETS)), data.draw(NAMES)
@@ -224,7 +225,7 @@ def test_g34_a_secret_anywhere_in_a_whole_message_never_leaves(data: st.DataObje
     assert_unheard(secret, out)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(st.data())
 def test_g34_a_secret_cut_over_the_events_of_a_message_never_leaves(data: st.DataObject) -> None:
     secret = data.draw(st.sampled_from([*SECRETS, "4242424242424242"]))

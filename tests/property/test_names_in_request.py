@@ -15,6 +15,7 @@ from checkstream.core.commands import Score
 from checkstream.core.events import EntityFound, Scored
 from checkstream.core.exchange.ingress.known import MAX_WORD_CHARS
 from checkstream.core.match.names import name_key, pieces, tells, told, words_of
+from tests.chance import examples
 from tests.guarded import CHAT, DONE, ends, plan, says, text_of, whole
 from tests.playbook import capitalised, play
 from tests.watchdog import answered, guard_of, long_steps, steps
@@ -53,7 +54,7 @@ texts = st.text(
 )
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=examples(400), deadline=None)
 @given(texts, texts)
 @example("a" * 1030 + " b", "b")
 @example("ab\u200b ab", "ab ab")
@@ -65,7 +66,7 @@ def test_a_name_is_told_if_its_words_stand_there_one_after_the_other(text: str, 
     assert found is (bool(own) and stands_in(own, obvious(text)))
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(st.lists(st.text("ab ,\n\u00e9", min_size=1, max_size=30), max_size=120))
 def test_pieces_have_the_words_of_the_text(parts: list[str]) -> None:
     text = " ".join(parts)
@@ -83,7 +84,7 @@ def spelled(name: str, way: int) -> str:
     ]
 
 
-@settings(max_examples=120, deadline=None)
+@settings(max_examples=examples(120), deadline=None)
 @given(
     st.lists(st.tuples(names, st.integers(0, 5)), max_size=3),
     st.lists(names, max_size=2),

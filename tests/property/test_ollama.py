@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from checkstream.core.wire.surfaces import SURFACES
+from tests.chance import examples
 from tests.guarded import STOP, plan
 from tests.playbook import Played, play
 from tests.property.test_every_string_is_text import CALM, NAMES, RULES, SECRETS, spelled
@@ -83,7 +84,7 @@ def test_g02_a_secret_in_the_text_is_edited_wherever_it_is_split(
     assert heard(out)[-1]["done"] is True
 
 
-@settings(max_examples=80)
+@settings(max_examples=examples(80))
 @given(SURFACE, st.sampled_from(SECRETS), st.booleans(), st.lists(NAMES, max_size=3), st.data())
 def test_g34_a_secret_anywhere_in_a_line_or_a_body_never_leaves(
     surface: str, secret: str, streaming: bool, path: list[str], data: st.DataObject

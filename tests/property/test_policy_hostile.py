@@ -11,6 +11,7 @@ from checkstream.core.policy.compile import compile_sources
 from checkstream.core.policy.syntax import RULE_KEYS
 from checkstream.core.policy.triggers import GROUP_KEYS
 from checkstream.errors import Fault, PolicyError
+from tests.chance import examples
 
 GOOD = """pack: {name: good, version: 1.0.0}
 policies:
@@ -87,32 +88,32 @@ def compiles_or_says_where(content: str | bytes) -> None:
         assert fault.reason
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(st.binary(max_size=200))
 def test_any_bytes(content: bytes) -> None:
     compiles_or_says_where(content)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(st.text(max_size=200))
 def test_any_text(content: str) -> None:
     compiles_or_says_where(content)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(VALUES)
 def test_any_yaml_value(value: object) -> None:
     compiles_or_says_where(yaml.safe_dump(value))
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(st.dictionaries(KEYS, VALUES, max_size=8))
 def test_any_rule(rule: dict[str, object]) -> None:
     tree = {"pack": {"name": "p", "version": "1"}, "policies": [{"name": "n", "id": "X-1", **rule}]}
     compiles_or_says_where(yaml.safe_dump(tree))
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(st.integers(0, len(GOOD)), st.integers(0, 12), st.text(max_size=6))
 def test_a_good_file_with_a_hole_or_a_patch(start: int, length: int, patch: str) -> None:
     compiles_or_says_where(GOOD[:start] + patch + GOOD[start + length :])
@@ -135,7 +136,7 @@ WORDS = st.sampled_from(PIECES.split())
 TEXTS = st.text(st.characters(exclude_categories=["Cs", "Cc"]), min_size=1, max_size=40)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 @given(st.lists(WORDS, min_size=1, max_size=14).map(" ".join) | TEXTS)
 def test_any_condition(text: str) -> None:
     case = {"name": "toxicity", "when": [{"condition": text, "threshold": 0.5}]}
@@ -143,7 +144,7 @@ def test_any_condition(text: str) -> None:
     compiles_or_says_where(rule_with(enabled_when=text, classifiers=[case]))
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(st.lists(st.sampled_from(["{", "}", "{{", "|", ".", "model", "context.a", "x", " "])).map("".join) | TEXTS)
 def test_any_template(text: str) -> None:
     compiles_or_says_where(rule_with(actions=[{"type": "redact", "text": text}]))
@@ -160,14 +161,14 @@ GROUPS = st.recursive(
 )
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(GROUPS, st.sampled_from(["ingress", "midstream", "egress"]))
 def test_any_tree_of_groups(tree: dict[str, object], stage: str) -> None:
     rule = {"name": "n", "id": "X-1", "stage": stage, "triggers": tree, "actions": [{"type": "log_event"}]}
     compiles_or_says_where(yaml.safe_dump({"pack": {"name": "p", "version": "1"}, "policies": [rule]}))
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(st.lists(st.tuples(st.integers(0, 5), st.none() | st.integers(0, 6), VALUES), max_size=10))
 def test_any_graph_of_rules_that_extend_each_other(graph: list[tuple[int, int | None, object]]) -> None:
     rules: list[dict[str, object]] = []

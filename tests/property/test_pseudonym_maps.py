@@ -19,6 +19,7 @@ from checkstream.sealed.memory_store import MemoryStore
 from checkstream.sealed.sealing import Seal
 from checkstream.sealed.vault import Vault
 from tests import continued
+from tests.chance import examples
 from tests.conformance.surfaces import CHANNELS, request
 from tests.guarded import plan
 from tests.playbook import Exchange
@@ -91,7 +92,7 @@ FORMS = {
 numbers = st.lists(st.integers(1, 999), max_size=12, unique=True)
 
 
-@settings(max_examples=25)
+@settings(max_examples=examples(25))
 @given(
     st.tuples(st.sampled_from(sorted(CHANNELS)), st.booleans()), st.sampled_from(sorted(FORMS)), numbers,
     st.tuples(st.sampled_from(["label", "surrogate"]), st.booleans()), st.integers(1, 9),

@@ -15,6 +15,7 @@ from checkstream.core.exchange.quiet import MOST_FINDINGS
 from checkstream.core.match.scan import Scan
 from checkstream.core.terms import Finding, Span
 from checkstream.proxy.quiet import QuietOfCaller, QuietTexts
+from tests.chance import examples
 from tests.guarded import CHAT, plan, whole
 from tests.playbook import digest
 
@@ -77,7 +78,7 @@ def _asked(messages: list[dict[str, Any]], quiet: QuietOfCaller | None, plan_: P
     return done
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(st.lists(MESSAGES, min_size=1, max_size=3))
 @example([[{"role": "user", "content": "a long text in which there is nothing at all"}]] * 2)
 @example([[{"role": "user", "content": "tell me hot anna@example.com abbba tell me more"}]] * 2)

@@ -15,6 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from checkstream.core.wire.surfaces import SURFACES
+from tests.chance import examples
 from tests.guarded import plan
 from tests.playbook import play
 
@@ -296,7 +297,7 @@ def test_g31_a_calm_request_with_all_documented_fields_goes_on_as_it_came(surfac
     assert forwarded(surface, BODIES[surface]) == json.dumps(BODIES[surface]).encode()
 
 
-@settings(max_examples=250, deadline=None)
+@settings(max_examples=examples(250), deadline=None)
 @given(st.sampled_from(PLACES), st.sampled_from(SECRETS), st.sampled_from(sorted(FORMS)))
 def test_g31_a_secret_in_any_documented_field_goes_on_to_no_server(
     place: tuple[str, tuple[Any, ...]], secret: str, form: str

@@ -14,6 +14,7 @@ from checkstream.core.match.hidden import legible
 from checkstream.core.match.patterns import Pattern, PatternSet
 from checkstream.core.match.scan import Scan
 from checkstream.proxy.specimens import SPECIMENS
+from tests.chance import examples
 from tests.property.match_strategies import pieces
 from tests.unit.proxy.test_specimens import BESIDE
 
@@ -122,7 +123,7 @@ def covered(text: list[str]) -> set[int]:
 
 
 @pytest.mark.parametrize("entity", sorted(SPECIMENS))
-@settings(max_examples=10, deadline=None, phases=(Phase.explicit, Phase.generate))
+@settings(max_examples=examples(10), deadline=None, phases=(Phase.explicit, Phase.generate))
 @given(data=st.data())
 def test_g04_g09_g18_a_value_respelled_in_any_ways_is_found_whole(entity: str, data: st.DataObject) -> None:
     value = SPECIMENS[entity]
@@ -149,7 +150,7 @@ def spelled_by_selectors(text: str) -> str:
 
 
 @pytest.mark.parametrize("entity", sorted(SPECIMENS))
-@settings(max_examples=4, deadline=None, phases=(Phase.explicit, Phase.generate))
+@settings(max_examples=examples(4), deadline=None, phases=(Phase.explicit, Phase.generate))
 @given(data=st.data())
 def test_g04_g09_g18_a_value_out_of_sight_is_found_whole(entity: str, data: st.DataObject) -> None:
     spell = data.draw(st.sampled_from((spelled_by_tags, spelled_by_selectors)))

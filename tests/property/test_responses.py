@@ -20,6 +20,7 @@ from checkstream.core.wire.responses.surface import OpenAIResponses
 from checkstream.core.wire.surface import Receiving, Request
 from checkstream.errors import WireError
 from tests import responses
+from tests.chance import examples
 from tests.drawn import CALM, RISK, Draw, split
 from tests.guarded import MAIL as REDACT
 from tests.guarded import STOP, plan
@@ -70,7 +71,7 @@ def streamed(draw: Draw, found: Sequence[dict[str, Any]]) -> bytes:
     return made.joined
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=examples(80), deadline=None)
 @given(st.data())
 def test_g05_a_calm_answer_leaves_as_it_came(data: st.DataObject) -> None:
     found = data.draw(items())
@@ -88,7 +89,7 @@ SAYS = st.tuples(_BESIDE, st.sampled_from(["", MAIL, RISK, "john.doe", "@example
 )
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(st.data(), st.sampled_from([REDACT, STOP, REDACT + STOP]))
 def test_g35_an_edited_answer_is_a_legal_sequence_without_what_was_condemned(data: st.DataObject, rules: str) -> None:
     found = data.draw(items(SAYS))
@@ -142,7 +143,7 @@ def assert_clean(rules: str, said: object) -> None:
         assert secret not in texts
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(st.data(), st.sampled_from([REDACT, REDACT + STOP]))
 def test_g03_what_leaves_does_not_depend_on_the_cut(data: st.DataObject, rules: str) -> None:
     raw = streamed(data.draw, data.draw(items(SAYS)))
@@ -196,7 +197,7 @@ NUMBERS: st.SearchStrategy[Any] = st.one_of(
 )  # fmt: skip
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=examples(80), deadline=None)
 @given(st.data(), st.sampled_from([REDACT, REDACT + STOP]))
 def test_g34_whatever_events_say_of_their_numbers_they_leave_without_a_gap(data: st.DataObject, rules: str) -> None:
     raw = streamed(data.draw, data.draw(items(SAYS)))
@@ -373,7 +374,7 @@ def respelled(raw: bytes, draw: Draw) -> bytes:
     return b"\n".join(lines)
 
 
-@settings(max_examples=250, deadline=None)
+@settings(max_examples=examples(250), deadline=None)
 @given(st.data())
 def test_g34_a_secret_anywhere_in_an_event_of_an_answer_never_leaves(data: st.DataObject) -> None:
     secret, place = data.draw(st.sampled_from(SECRETS)), data.draw(st.sampled_from(sorted(PUTS)))
@@ -401,7 +402,7 @@ def test_g34_every_place_of_an_answer_is_read(place: str) -> None:
     assert_unheard(SECRETS[0], out)
 
 
-@settings(max_examples=120, deadline=None)
+@settings(max_examples=examples(120), deadline=None)
 @given(st.data())
 def test_g34_a_secret_anywhere_in_a_whole_answer_never_leaves(data: st.DataObject) -> None:
     secret, name = data.draw(st.sampled_from(SECRETS)), data.draw(NAMES)
@@ -445,7 +446,7 @@ CUTS: dict[str, Callable[[Open, str, int], object]] = {
 }
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(st.data())
 def test_g34_a_secret_cut_over_the_events_of_an_answer_never_leaves(data: st.DataObject) -> None:
     secret = data.draw(st.sampled_from([*SECRETS, "4242424242424242"]))

@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests import responses
+from tests.chance import examples
 from tests.continued import came, run
 from tests.drawn import RISK, split
 from tests.guarded import MAIL as REDACT
@@ -34,7 +35,7 @@ def bare(data: bytes) -> bytes:
     return b"".join(f"event: {body['type']}\ndata: {json.dumps(body)}\n\n".encode() for body in bodies)
 
 
-@settings(max_examples=120, deadline=None)
+@settings(max_examples=examples(120), deadline=None)
 @given(st.data(), st.sampled_from([REDACT, STOP, REDACT + STOP]))
 def test_g03_g34_a_stream_of_ids_comes_to_what_one_of_numbers_comes_to(data: st.DataObject, rules: str) -> None:
     raw = streamed(data.draw, data.draw(items(SAYS)))
@@ -43,7 +44,7 @@ def test_g03_g34_a_stream_of_ids_comes_to_what_one_of_numbers_comes_to(data: st.
     assert bare(by_ids.joined) == bare(numbered.joined)
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=examples(30), deadline=None)
 @given(st.data(), st.sampled_from(sorted(NUMBERS)))
 def test_g03_g34_any_number_may_be_left_out(data: st.DataObject, name: str) -> None:
     raw = streamed(data.draw, data.draw(items(SAYS)))

@@ -13,6 +13,7 @@ from checkstream.errors import Overloaded
 from checkstream.listen import Admission, Visit, Who
 from checkstream.listen.admission import PIECE_BYTES
 from checkstream.listen.room import Room
+from tests.chance import examples
 
 PARTIES = ["a", "b", "c", "d"]
 steps = st.lists(
@@ -20,7 +21,7 @@ steps = st.lists(
 )
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 @given(steps, st.integers(1, 120), st.none() | st.integers(1, 60))
 def test_g33_shares_are_never_more_than_there_is_and_come_back_whole(
     taken: list[tuple[str, str, int]], whole: int, most: int | None
@@ -42,7 +43,7 @@ def test_g33_shares_are_never_more_than_there_is_and_come_back_whole(
     assert room._of == {}
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 @given(st.integers(4, 500), st.integers(1, 8))
 def test_g33_however_many_take_what_they_can_something_is_left_for_the_next(whole: int, greedy: int) -> None:
     room = Room(whole)
@@ -87,7 +88,7 @@ def carry_out(visit: Visit, what: str, amount: int, of_route: Quota | None) -> N
         visit.leave()
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 @given(OPERATIONS, st.none() | st.builds(Quota, streams=st.integers(1, 4), per=st.sampled_from(["caller", "address"])))
 def test_g22_whatever_comes_and_goes_nothing_is_left_over(
     operations: list[tuple[int, str, int]], of_route: Quota | None

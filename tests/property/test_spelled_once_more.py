@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from checkstream.core.wire.surfaces import SURFACES
+from tests.chance import examples
 from tests.guarded import plan
 from tests.playbook import Played, play
 
@@ -63,7 +64,7 @@ def spelled(out: Played) -> tuple[str, str, str]:
 EDGES = st.lists(st.integers(1, 60), max_size=6)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 @given(st.sampled_from(SECRETS), EDGES, EDGES, st.sampled_from(["beside", "ahead", "behind", "calls"]))
 def test_g15_no_order_of_text_and_log_probabilities_spells_what_was_edited(
     secret: str, token_edges: list[int], text_edges: list[int], order: str
@@ -87,7 +88,7 @@ def test_g15_no_order_of_text_and_log_probabilities_spells_what_was_edited(
     assert not any(choice.get("token_ids") for choice in choices(out))
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(EDGES)
 def test_g15_log_probabilities_of_just_the_text_beside_them_stay(edges: list[int]) -> None:
     events = [
@@ -97,7 +98,7 @@ def test_g15_log_probabilities_of_just_the_text_beside_them_stay(edges: list[int
     assert play(CHAT, PLAN, ask(stream=True), [raw]).joined == raw
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=examples(80), deadline=None)
 @given(st.sampled_from(SECRETS), st.sampled_from(["text", "other text", "empty", "longer", "alternative"]))
 def test_g15_a_whole_answers_log_probabilities_spell_its_text_or_go(secret: str, kind: str) -> None:
     text = {"text": f"so {secret}", "empty": ""}.get(kind, "fine")
@@ -114,7 +115,7 @@ def test_g15_a_whole_answers_log_probabilities_spell_its_text_or_go(secret: str,
 GLUE = st.sampled_from(["", "abc", "x", "code abc", "9", " ", "-"])
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 @given(
     st.sampled_from(SECRETS),
     st.none() | st.tuples(GLUE, GLUE),

@@ -13,6 +13,7 @@ from hypothesis import Phase, assume, given, settings
 from hypothesis import strategies as st
 
 from checkstream.proxy.specimens import SPECIMENS
+from tests.chance import examples
 from tests.property.made_values import Make, a_card, an_address, an_iban, an_ssn, squeezed, word
 from tests.property.match_strategies import pieces
 from tests.property.test_respelled import covered
@@ -103,7 +104,7 @@ APART: Mapping[str, Spell] = {
 
 
 @pytest.mark.parametrize("how", APART)
-@settings(max_examples=8, deadline=None)
+@settings(max_examples=examples(8), deadline=None)
 @given(
     st.sampled_from(("ssn", "card", "email", "iban", "aws", "github")),
     st.integers(0, 1 << 30),
@@ -124,7 +125,7 @@ def test_g18_a_value_is_found_whatever_parts_each_of_its_characters(
     assert {first, last, *shown} <= found
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(
     st.integers(0, 1 << 30),
     st.integers(-3, 20),
@@ -167,7 +168,7 @@ def value_in(said: str, how: str) -> tuple[int, int]:
 
 
 @pytest.mark.parametrize(("how", "what", "spell"), CASES, ids=[case[0] for case in CASES])
-@settings(max_examples=4, deadline=None)
+@settings(max_examples=examples(4), deadline=None)
 @given(seed=st.integers(0, 1 << 30), cuts=st.lists(st.integers(0, 2000), max_size=5))
 def test_g04_g09_g18_a_value_is_found_in_spellings_that_models_are_asked_for(
     how: str, what: str, spell: Spell, seed: int, cuts: list[int]
@@ -185,7 +186,7 @@ NAMES = st.from_regex(r"[a-zA-Z\u00e9][a-zA-Z]{0,7}(?:_[a-z]{1,6})?[0-9]{0,2}_{1
 
 
 @pytest.mark.parametrize("entity", sorted(SPECIMENS.keys() - {"AUTHORIZATION", "GENERIC_SECRET", "IP_ADDRESS"}))
-@settings(max_examples=8, deadline=None, phases=(Phase.explicit, Phase.generate))
+@settings(max_examples=examples(8), deadline=None, phases=(Phase.explicit, Phase.generate))
 @given(name=NAMES, cuts=st.lists(st.integers(0, 200), max_size=5))
 def test_g04_g18_a_value_is_found_right_behind_a_name_s_underscore(entity: str, name: str, cuts: list[int]) -> None:
     assume(not re.search("no|ref|item|part|case|due|id|call|tel", name.casefold()))  # words that say what a value is
@@ -243,7 +244,7 @@ def a_key(name: str, dice: random.Random) -> str:
     return mixed + word(dice, size - len(mixed), string.ascii_letters + string.digits)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(
     st.sampled_from(sorted(PREFIXED)),
     st.integers(0, 1 << 30),
@@ -273,7 +274,7 @@ COLOURS = (
 ESCAPED = ("\x1b", "\\x1b", "\\u001b", "\\033", "\\e", "\\\\x1b", "%1b", "&#27;")
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(
     st.sampled_from(("ssn", "card", "email", "iban", "aws", "github", "phone")),
     st.integers(0, 1 << 30),
@@ -306,7 +307,7 @@ def test_g18_a_value_is_found_whatever_tells_a_terminal_how_to_show_it(
 LOST = st.from_regex(r"(?:\^\[|\u241b|\ufffd)?\[[0-9]{1,2}(?:;[0-9]{1,3}){0,3}m", fullmatch=True)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(
     st.sampled_from(sorted(MAKES.keys() - {"key"})),
     st.integers(0, 1 << 30),
@@ -326,7 +327,7 @@ def test_g18_a_value_is_found_among_colours_that_have_lost_their_control_charact
     assert {low, high - 1} <= places, text
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=examples(20), deadline=None)
 @given(st.sampled_from(sorted(MAKES)), st.integers(0, 1 << 30), st.lists(st.integers(0, 999), max_size=6))
 def test_g18_a_value_is_found_in_octets_as_mail_writes_them(what: str, seed: int, cuts: list[int]) -> None:
     value = MAKES[what](random.Random(seed))
@@ -374,7 +375,7 @@ JOINTS = (
 """What a program writes between two strings that it puts together."""
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=examples(80), deadline=None)
 @given(
     st.sampled_from(sorted(MAKES.keys() - {"key"})),
     st.integers(0, 1 << 30),
@@ -399,7 +400,7 @@ def test_g18_a_value_is_found_in_strings_that_a_program_joins(
     assert {low, low + len(said) - 1} <= found, text
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=examples(20), deadline=None)
 @given(
     st.sampled_from(sorted(MAKES.keys() - {"key"})),
     st.integers(0, 1 << 30),
@@ -421,7 +422,7 @@ def test_g18_a_value_is_found_that_mail_has_cut_at_the_end_of_a_line(
     assert {6, 6 + len(said) - 1} <= found, text
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(
     st.sampled_from(("ssn", "card", "email", "iban", "aws", "github", "phone")),
     st.integers(0, 1 << 30),

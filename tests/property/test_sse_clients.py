@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from checkstream.core.wire.sse import Decoder
+from tests.chance import examples
 from tests.guarded import DONE, MAIL, ends, says, stream
 from tests.sse_clients import CLIENTS, ONE_FORM, standard
 
@@ -28,7 +29,7 @@ def as_clients_trim(events: list[str]) -> list[str]:
     return [event.strip("\ufeff \t\r\n\x0b\x0c\xa0\u2028\u2029") for event in events]
 
 
-@settings(max_examples=250, deadline=None)
+@settings(max_examples=examples(250), deadline=None)
 @given(streams)
 def test_g36_every_client_reads_the_frames_that_were_scanned(upstream: bytes) -> None:
     decoder = Decoder(events=TYPES)
@@ -46,7 +47,7 @@ def test_g36_every_client_reads_the_frames_that_were_scanned(upstream: bytes) ->
     ]
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(streams)
 def test_g05_what_is_in_the_one_form_stays_byte_for_byte(upstream: bytes) -> None:
     frames = Decoder(events=TYPES).decode(upstream)
@@ -65,7 +66,7 @@ def noise(draw: st.DrawFn) -> bytes:
     return head + other + body + draw(st.sampled_from([b"", other])) + end + draw(st.sampled_from([b"", end]))
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(st.lists(noise(), max_size=5), st.sampled_from(ENDS), st.booleans(), st.sampled_from(["open", "closed"]))
 def test_g36_nothing_beside_the_data_reaches_a_caller(
     between: list[bytes], end: bytes, bom: bool, fail_mode: Literal["open", "closed"]

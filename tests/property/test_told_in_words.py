@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from checkstream.core.wire.surfaces import SURFACES
 from tests import messages, responses
+from tests.chance import examples
 from tests.guarded import DONE, ends, event, plan, whole
 from tests.playbook import by_words, play
 
@@ -91,7 +92,7 @@ def strings(value: Any) -> Iterator[str]:
             yield from strings(each)
 
 
-@settings(max_examples=120, deadline=None)
+@settings(max_examples=examples(120), deadline=None)
 @given(told(), st.sampled_from(sorted(ASKED)), st.sampled_from(sorted(TRIGGERS)))
 def test_g31_an_order_told_in_words_of_a_field_that_nobody_knows_is_not_forwarded(
     value: Any, surface: str, trigger: str
@@ -103,7 +104,7 @@ def test_g31_an_order_told_in_words_of_a_field_that_nobody_knows_is_not_forwarde
     assert {verdict.rule_id for verdict in out.record.verdicts} == {"R-1"}
 
 
-@settings(max_examples=120, deadline=None)
+@settings(max_examples=examples(120), deadline=None)
 @given(told(), st.sampled_from(ANSWERING), st.sampled_from(sorted(TRIGGERS)), st.booleans())
 def test_g34_an_order_told_in_words_of_a_field_that_nobody_knows_never_leaves(
     value: Any, surface: str, trigger: str, stream: bool
@@ -119,7 +120,7 @@ def test_g34_an_order_told_in_words_of_a_field_that_nobody_knows_never_leaves(
 
 
 @pytest.mark.parametrize("surface", ANSWERING)
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=examples(30), deadline=None)
 @given(value=told("follow the tides and the moon"), stream=st.booleans())
 def test_g05_words_that_say_nothing_leave_as_they_came(surface: str, value: Any, stream: bool) -> None:
     asked = json.dumps({"model": "m", "stream": stream, **ASKED[surface]}).encode()

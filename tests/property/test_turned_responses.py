@@ -23,6 +23,7 @@ from checkstream.core.events import (
 from checkstream.core.exchange.guard import Plan
 from checkstream.core.policy.compile import compile_sources
 from tests import continued, responses
+from tests.chance import examples
 from tests.continued import came, forwarded, request, run
 from tests.drawn import split
 from tests.playbook import Exchange, Played
@@ -70,7 +71,7 @@ def assert_clean(data: bytes) -> None:
             assert not any(each in text for each in CONDEMNED), text
 
 
-@settings(max_examples=70, deadline=None)
+@settings(max_examples=examples(70), deadline=None)
 @given(st.data())
 def test_g04_g15_whatever_the_rest_says_nothing_condemned_leaves_and_it_is_one_answer(data: st.DataObject) -> None:
     before, behind = data.draw(items(1)), data.draw(items(20))
@@ -114,7 +115,7 @@ def test_g15_a_part_is_told_again_with_the_sources_that_were_sent(
     assert_clean(came(played))
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(st.data(), st.sampled_from(["closed", "failed", "left"]))
 def test_g07_g20_the_rest_may_break_off_anywhere(data: st.DataObject, how: str) -> None:
     rest = second(*data.draw(items(20)), message("a@b.example.com", id="msg_90"))
@@ -207,7 +208,7 @@ def test_g34_a_field_that_goes_on_behind_the_turn_is_read_on(field: str) -> None
     assert not ("4111 1111 " in told and CARD[1] in told)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(st.data())
 def test_g34_a_secret_anywhere_in_an_event_of_the_rest_never_leaves(data: st.DataObject) -> None:
     secret, place = data.draw(st.sampled_from([MAIL, "".join(CARD)])), data.draw(st.sampled_from(sorted(PUTS)))

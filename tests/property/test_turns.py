@@ -26,6 +26,7 @@ from checkstream.core.exchange.guard import Guard, Plan, State
 from checkstream.core.policy.classifiers import ClassifierLabel
 from checkstream.core.policy.compile import compile_sources
 from checkstream.core.wire.surfaces import SURFACES
+from tests.chance import examples
 from tests.hostile import common
 from tests.playbook import Exchange, Played, digest
 
@@ -111,7 +112,7 @@ def told(out: Played) -> object:
     return out.forwarded, out.reply, out.joined, out.record
 
 
-@settings(max_examples=25)
+@settings(max_examples=examples(25))
 @given(texts=st.lists(TEXTS, min_size=1, max_size=4), turn=st.sampled_from([1, 30, 400]))
 @pytest.mark.parametrize("kind", ["prompt", "streamed", "whole"])
 def test_g33_where_turns_end_changes_nothing(kind: str, texts: list[str], turn: int) -> None:
@@ -121,7 +122,7 @@ def test_g33_where_turns_end_changes_nothing(kind: str, texts: list[str], turn: 
     assert in_turns.guard.state is at_once.guard.state
 
 
-@settings(max_examples=15)
+@settings(max_examples=examples(15))
 @given(texts=st.lists(TEXTS, min_size=1, max_size=3))
 @pytest.mark.parametrize("kind", ["prompt", "streamed", "whole"])
 def test_g33_a_clock_that_ends_turns_changes_nothing(kind: str, texts: list[str]) -> None:

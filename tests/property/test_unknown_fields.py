@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from checkstream.core.wire.openai.completions import OpenAICompletions
+from tests.chance import examples
 from tests.guarded import CHAT, plan
 from tests.playbook import play
 
@@ -96,7 +97,7 @@ def is_clean(text: str) -> bool:
     return MAIL not in text and str(CARD) not in text
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(bodies)
 def test_g31_nothing_condemned_is_forwarded_wherever_it_stands(body: dict[str, Any]) -> None:
     out = forwarded(CHAT, body)
@@ -109,7 +110,7 @@ def test_g31_nothing_condemned_is_forwarded_wherever_it_stands(body: dict[str, A
     assert json.loads(again) == json.loads(out)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(st.dictionaries(names | st.sampled_from(["messages", "tools", "suffix"]), anything, max_size=4))
 def test_g31_nothing_condemned_is_forwarded_with_a_completion(body: dict[str, Any]) -> None:
     out = forwarded(OpenAICompletions(), {"prompt": "hi", **body})
@@ -119,7 +120,7 @@ def test_g31_nothing_condemned_is_forwarded_with_a_completion(body: dict[str, An
 PIECES = st.lists(st.integers(1, 15), max_size=15).map(lambda places: sorted({0, *places}))
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(st.sampled_from([MAIL, str(CARD)]), PIECES, st.data())
 def test_g31_a_secret_cut_over_the_entries_of_a_list_that_nobody_knows_is_not_forwarded(
     secret: str, places: list[int], data: st.DataObject

@@ -19,6 +19,7 @@ from hypothesis import strategies as st
 
 from checkstream.core.commands import PauseUpstream
 from checkstream.core.events import RequestReceived, UpstreamBytes, UpstreamClosed, UpstreamFailed, UpstreamOpened
+from tests.chance import examples
 from tests.guarded import CHAT, DONE, bodies, event, finishes, open_stream, plan, request, stream, text_of, whole
 from tests.playbook import Exchange, Played, play
 
@@ -484,7 +485,7 @@ def called(*arguments: dict[str, Any], rules: str = JOINED, streamed: bool = Tru
 SECRETS = st.sampled_from(["4111111111111111", "4111 1111 1111 1111", "john.doe@example.com"])
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(SECRETS, st.data(), st.booleans())
 def test_g35_a_value_cut_over_members_of_calls_leaves_in_no_call(
     secret: str, data: st.DataObject, streamed: bool

@@ -16,6 +16,7 @@ from checkstream.core.wire.openai.chat import OpenAIChat
 from checkstream.core.wire.openai.completions import OpenAICompletions
 from checkstream.core.wire.surface import Edit, Surface
 from checkstream.errors import RequestInvalid, WireError
+from tests.chance import examples
 
 CHAT, TEXT = OpenAIChat(), OpenAICompletions()
 words = st.text(max_size=8)
@@ -64,7 +65,7 @@ def put(body: Any, path: tuple[str | int, ...], value: str) -> None:
     body[path[-1]] = value
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(events(), st.data())
 def test_g05_an_edit_changes_its_texts_and_the_logprobs_beside_them(
     event: tuple[dict[str, Any], bytes], data: st.DataObject
@@ -117,7 +118,7 @@ def escaped(text: str, data: st.DataObject) -> str:
     return json.dumps(text) if at < 0 else f'"{text[:at]}\\u{ord(text[at]):04x}{text[at + 1 :]}"'
 
 
-@settings(max_examples=250, deadline=None)
+@settings(max_examples=examples(250), deadline=None)
 @given(
     st.sampled_from(["content", "reasoning_content", "refusal", "name", "arguments", "parts", "text"]),
     st.dictionaries(st.sampled_from(NAMES), decoys, max_size=3),
@@ -143,7 +144,7 @@ def test_g34_an_edit_goes_to_the_value_that_was_read_and_to_no_look_alike(
     assert json.loads(sse.parse(out).data or b"") == expected
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(events(), st.frozensets(st.integers(0, 2)))
 def test_g14_nothing_of_a_dropped_choice_remains(event: tuple[dict[str, Any], bytes], dropped: frozenset[int]) -> None:
     _, raw = event
@@ -159,7 +160,7 @@ def test_g14_nothing_of_a_dropped_choice_remains(event: tuple[dict[str, Any], by
         assert not unit.usage
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(anything | st.fixed_dictionaries({"choices": st.lists(st.dictionaries(words, anything), max_size=2)}))
 def test_g19_any_json_is_read_or_refused(value: object) -> None:
     raw = json.dumps(value).encode()
@@ -174,7 +175,7 @@ def test_g19_any_json_is_read_or_refused(value: object) -> None:
             surface.read_request(raw)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 @given(st.binary(max_size=40) | st.text('{}[]",:\\u0d8dcae0129 \nntfx', max_size=40).map(str.encode))
 def test_g19_any_bytes_are_read_or_refused(raw: bytes) -> None:
     for surface in (CHAT, TEXT):
@@ -204,7 +205,7 @@ messages = st.lists(
 )
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(messages, st.booleans(), st.data())
 def test_g31_a_request_edit_changes_its_texts_only(
     found: list[dict[str, Any]], extended: bool, data: st.DataObject

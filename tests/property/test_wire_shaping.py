@@ -18,6 +18,7 @@ from checkstream.core.wire.requests.tools import allowed
 from checkstream.core.wire.requests.undoing import UNDOES, undoing, wishes_of
 from checkstream.core.wire.surface import Request, Shaping, Surface
 from checkstream.errors import RequestInvalid, WireError
+from tests.chance import examples
 
 CHAT, TEXT = OpenAIChat(), OpenAICompletions()
 SHAPED = FORM_FIELDS | {
@@ -110,7 +111,7 @@ def shape(data: st.DataObject, surface: Surface, shaping: Shaping) -> tuple[Requ
     return request, json.loads(out), surface.read_request(out)
 
 
-@settings(max_examples=120, deadline=None)
+@settings(max_examples=examples(120), deadline=None)
 @given(st.data(), shapings)
 def test_g31_a_shaped_chat_says_what_policies_want_and_nothing_else_new(data: st.DataObject, shaping: Shaping) -> None:
     found = shape(data, CHAT, shaping)
@@ -130,7 +131,7 @@ def test_g31_a_shaped_chat_says_what_policies_want_and_nothing_else_new(data: st
         assert (out["messages"][-1]["role"], out["continue_final_message"]) == ("assistant", True)
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=examples(80), deadline=None)
 @given(st.data(), shapings)
 def test_g31_a_shaped_completion_says_what_policies_want(data: st.DataObject, shaping: Shaping) -> None:
     found = shape(data, TEXT, shaping)
@@ -162,7 +163,7 @@ def _has_what_is_asked(out: dict[str, Any], again: Request, shaping: Shaping) ->
         assert out["structured_outputs"] == {"grammar": shaping.grammar}
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=examples(80), deadline=None)
 @given(st.data(), shapings)
 def test_g31_fields_that_are_not_shaped_stay_byte_for_byte(data: st.DataObject, shaping: Shaping) -> None:
     for surface in (CHAT, TEXT):
@@ -187,7 +188,7 @@ UNKNOWN = {
 values = scalars | st.lists(scalars, max_size=2) | st.just({"temperature": 2, "tools": [], "messages": []})
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(
     st.dictionaries(st.sampled_from(sorted(frozenset[str]().union(*UNDOES.values()))), values, max_size=5),
     st.sets(st.sampled_from(sorted(UNKNOWN))),
@@ -253,7 +254,7 @@ def test_g31_each_twin_of_a_shaped_field_goes(twin: dict[str, Any]) -> None:
     assert out["temperature"] == 0.2
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=examples(80), deadline=None)
 @given(st.dictionaries(st.sampled_from(sorted(SHAPED)), anything), shapings)
 def test_g31_any_body_is_shaped_or_refused(body: dict[str, Any], shaping: Shaping) -> None:
     for surface in (CHAT, TEXT):

@@ -11,6 +11,7 @@ from checkstream.core.wire import sse
 from checkstream.core.wire.sse import Decoder
 from checkstream.core.wire.surface import Frame
 from checkstream.errors import EventTooLarge
+from tests.chance import examples
 
 PIECES = [b"\n", b"\r", b"\r\n", b"\n\n", b"\r\n\r\n", b"\r\r", b"data", b"data:", b"data: x", b":c", b"event: e"]
 PIECES += [b"id: \0", b" ", "é😀".encode(), b"\xef\xbb\xbf", b"\xff", b'data: {"a":1}\n\n']
@@ -30,7 +31,7 @@ def run(reads: list[bytes], cap: int) -> tuple[list[Frame], bool]:
     return frames, False
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 @given(streams, st.lists(st.integers(0, 400), max_size=8), st.sampled_from([10, 25, 10_000]))
 def test_g03_any_split_gives_equal_frames(stream: bytes, cuts: list[int], cap: int) -> None:
     at = [0, *sorted(min(cut, len(stream)) for cut in cuts), len(stream)]
@@ -68,7 +69,7 @@ def reference(stream: bytes) -> list[tuple[str, bytes]]:
     return out
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 @given(streams)
 def test_g19_agrees_with_the_standard(stream: bytes) -> None:
     frames, _ = run([stream], 10_000)
@@ -77,7 +78,7 @@ def test_g19_agrees_with_the_standard(stream: bytes) -> None:
     ]
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(st.text(max_size=30), st.sampled_from(["", "error", "m 1"]))
 def test_decode_of_encode_is_the_identity(text: str, event: str) -> None:
     data = sse.one_line(text.encode())

@@ -11,6 +11,7 @@ from checkstream.demo import answer
 from checkstream.demo.asked import read_asked
 from checkstream.demo.scenario import Scenario, read_scenario
 from checkstream.demo.script import Failure, Split
+from tests.chance import examples
 
 RICH = """
 choices:
@@ -158,7 +159,7 @@ def test_the_same_request_gives_the_same_answer() -> None:
     assert answer.whole(*_chat(scenario))["id"] == "chatcmpl-rich"
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(st.text(), st.sampled_from(["words", "chars", "random", "whole"]), st.integers(1, 7), st.integers(0, 99))
 def test_tokens_joined_are_the_text(text: str, by: Any, size: int, seed: int) -> None:
     pieces = answer.tokens(text, Split(by=by, size=size, seed=seed))

@@ -19,6 +19,7 @@ from checkstream.errors import StoreFailed
 from checkstream.jobs.clock import Clock, boot_id
 from checkstream.jobs.sqlite_queue import SqliteQueue
 from checkstream.jobs.terms import Failure, Finished
+from tests.chance import examples
 from tests.jobs_store import LEASE_S, ROOM, SqliteStore, job
 from tests.redis_server import memory_folder
 
@@ -223,7 +224,7 @@ def logged() -> Iterator[Path]:
         store.close()
 
 
-@settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(40), suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(cut=st.floats(0, 1), flip=st.booleans())
 def test_g28_a_torn_tail_takes_the_last_commits_only_and_never_the_file(logged: Path, cut: float, flip: bool) -> None:
     with memory_folder() as name:

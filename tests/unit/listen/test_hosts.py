@@ -11,6 +11,7 @@ from multidict import CIMultiDict
 
 from checkstream.errors import HostForeign, OriginForeign
 from checkstream.listen import Hosts
+from tests.chance import examples
 
 OWN = ["localhost", "LOCALHOST:8080", "127.0.0.1:8080", "127.9.9.9", "[::1]:8080", "a.localhost", "localhost.:80"]
 FOREIGN = ["attacker.example", "attacker.example:8080", "127.0.0.1.attacker.example", "localhost.attacker.example"]
@@ -66,7 +67,7 @@ def test_one_good_header_does_not_excuse_another() -> None:
         Hosts().require(request(("Origin", "http://localhost"), ("Origin", "https://attacker.example")))
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 @given(st.text("localhst127.0:[]@/#?\\%a ", max_size=24).map(lambda end: "attacker" + end))
 def test_no_spelling_that_begins_elsewhere_is_this_machine(host: str) -> None:
     taken = host.partition(":")[0].rstrip(".").endswith(".localhost")  # which every browser resolves to itself

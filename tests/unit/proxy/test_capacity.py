@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from checkstream.errors import Overloaded
 from checkstream.proxy.capacity import FOR_MODEST, GUESS, STEADY_BYTES_PER_S, Capacity, Load
+from tests.chance import examples
 
 EVERY_S = 0.25
 
@@ -65,7 +66,7 @@ class Machine:
         del self.running[:count]
 
 
-@settings(max_examples=25)
+@settings(max_examples=examples(25))
 @given(need=st.floats(0.005, 0.025), turnover=st.floats(0.01, 0.2))
 def test_g32_offered_three_times_what_it_can_do_it_takes_nine_tenths_and_never_too_much(
     need: float, turnover: float
@@ -193,7 +194,7 @@ def test_g32_a_burst_of_one_caller_leaves_room_for_another(greedy: int, others: 
     assert machine.worst <= 1.0
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(asks=st.lists(st.sampled_from("abbbbbbb"), min_size=1, max_size=400))
 def test_g32_who_is_within_its_fair_share_is_refused_only_after_who_is_not(asks: list[str]) -> None:
     machine = Machine(0.02)

@@ -17,6 +17,7 @@ from checkstream.errors import RequestInvalid
 from checkstream.proxy.envelope import KNOWN, around
 from checkstream.proxy.headers import AUTH, request_headers
 from checkstream.proxy.outgoing import Outgoing
+from tests.chance import examples
 from tests.guarded import CHAT, plan, request
 
 CHATS = "/v1/chat/completions"
@@ -181,7 +182,7 @@ words = st.sampled_from([("", ""), ("app ", ""), ("", " app"), ("v1, x=", ", y")
 somewhere = st.sampled_from([*sorted(KNOWN), "x-other", "user-agent", "cookie", "mcp-session-id"])
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(
     st.sampled_from(sorted(SECRETS)),
     st.sampled_from(["header", "api-version", "beta", "key", "other", "tenant", "model"]),
@@ -215,7 +216,7 @@ def test_g31_a_secret_anywhere_around_the_body_reaches_no_upstream(
         leaves = unquote_plus(leaves)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(
     st.sampled_from(sorted(SECRETS)),
     st.lists(st.integers(1, 19), min_size=1, max_size=3, unique=True),

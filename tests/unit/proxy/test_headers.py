@@ -14,6 +14,7 @@ from checkstream.errors import MediaRefused
 from checkstream.proxy import headers as rules
 from checkstream.proxy.headers import JSON, condemned, media_of_request, read_media, request_headers, response_headers
 from checkstream.proxy.specimens import SPECIMENS
+from tests.chance import examples
 
 GIVEN = [
     ("Host", "proxy"),
@@ -68,7 +69,7 @@ def test_what_is_between_caller_and_proxy_goes_no_further() -> None:
     assert list(response_headers([*own, ("x-request-id", "r")], names=["x-*"])) == ["x-request-id"]
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 @given(pairs)
 def test_g31_no_header_of_a_caller_says_what_the_body_is_or_who_asks(given_: list[tuple[str, str]]) -> None:
     sent = request_headers(given_, replaced={}, key_header=None, content_type=JSON)
@@ -80,7 +81,7 @@ def test_g31_no_header_of_a_caller_says_what_the_body_is_or_who_asks(given_: lis
     assert not any(name.startswith(("SEC_", "X_CHECKSTREAM_", "ACCESS_CONTROL_")) for name in as_variables)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 @given(pairs, st.booleans())
 def test_g36_only_listed_headers_reach_a_caller(given_: list[tuple[str, str]], passed: bool) -> None:
     listed = rules.RETURNED | (rules.PASSED if passed else frozenset())
@@ -95,7 +96,7 @@ LISTED = [*sorted(rules.RETURNED), "openai-organization", "openai-model", "opena
 LISTED += ["x-ratelimit-limit-requests", "x-ratelimit-reset-tokens", "anthropic-ratelimit-requests-reset"]
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 @given(
     st.sampled_from(LISTED),
     st.text("ab0. -:", max_size=20),
@@ -256,7 +257,7 @@ def test_g31_a_body_that_is_said_to_be_two_things_is_refused(types: list[str], e
         media_of_request(types, encodings)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 @given(st.text("ajson/;= \"'\\*,chretutf-78CHR\t", max_size=40).map(lambda rest: "application/json;" + rest))
 def test_g31_what_is_taken_on_has_one_reading(said: str) -> None:
     media = read_media(said)

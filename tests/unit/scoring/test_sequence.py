@@ -17,6 +17,7 @@ from checkstream.scoring.onnx_runtime import ort
 from checkstream.scoring.sequence import Cutter
 from checkstream.scoring.session import windows_of
 from checkstream.scoring.tokenizer import Tokenizer
+from tests.chance import examples
 from tests.tiny_models import VOCABULARY, graph, model
 from tests.tiny_tokenizers import wordpiece
 
@@ -93,7 +94,7 @@ def test_a_long_text_is_covered_by_windows_and_scores_their_highest() -> None:
     np.testing.assert_allclose(read_whole(SESSION, PROMPT).scores, rows.max(axis=0), atol=1e-6)
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(
     text=st.one_of(st.text("ab .\n\u0301漢", max_size=300), st.text(max_size=80), st.just(PROMPT)),
     fresh=st.integers(0, 400),
@@ -124,7 +125,7 @@ WORDS = st.one_of(
 BLANKS = st.sampled_from([" ", " ", "\n", "  ", "\x1c", "\u00a0"])
 
 
-@settings(max_examples=300)
+@settings(max_examples=examples(300))
 @given(
     text=st.lists(st.tuples(WORDS, BLANKS), max_size=60).map(lambda said: "".join(map("".join, said))),
     fresh=st.integers(0, 120),
@@ -149,7 +150,7 @@ def test_a_check_parts_no_word_though_its_fresh_part_begins_within_one() -> None
     assert list(window.ids[1:-1]) == PLAIN.ids(text)
 
 
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 @given(texts=st.lists(st.one_of(st.text("the now? ", max_size=60), st.just(PROMPT)), min_size=1, max_size=6))
 def test_g11_a_window_scores_the_same_whatever_it_is_run_with(texts: list[str]) -> None:
     windows = [window for text in texts for window in windows_of(SESSION, text)]

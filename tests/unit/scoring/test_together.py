@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from checkstream.scoring import GatedSession, Window, read_whole
 from checkstream.scoring.gated import _TOGETHER_TOKENS
+from tests.chance import examples
 from tests.unit.scoring.test_prompt_cost import shipped
 
 ATTACKS = (
@@ -46,7 +47,7 @@ def read_together(session: GatedSession, texts: Sequence[str]) -> tuple[float, i
     return highest, tokens
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(data=st.data(), attacks=st.lists(st.sampled_from(ATTACKS), min_size=1, max_size=3, unique=True))
 def test_g33_attacks_among_short_texts_are_found_as_they_are_alone(data: st.DataObject, attacks: list[str]) -> None:
     texts = data.draw(st.lists(st.sampled_from(CALM), min_size=4, max_size=30).map(lambda calm: [*calm, *attacks]))
@@ -63,7 +64,7 @@ def test_g33_short_texts_cost_the_model_less_together_than_each_alone() -> None:
     assert together < alone * 0.7
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(texts=st.lists(st.one_of(st.sampled_from((*CALM, *ATTACKS)), st.text(max_size=40)), max_size=20))
 def test_g13_every_text_is_shown_to_the_gate_or_read_by_itself(texts: list[str]) -> None:
     session, frame = shipped(), len(shipped().encoder.tokenizer.before) + len(shipped().encoder.tokenizer.after)

@@ -18,6 +18,7 @@ from tokenizers import models, pre_tokenizers
 from checkstream.errors import ModelError
 from checkstream.scoring import tokenizer as module
 from checkstream.scoring.tokenizer import Case, Tokenizer, Unit, case_of
+from tests.chance import examples
 from tests.tiny_tokenizers import changed, unigram, wordpiece
 
 DATA = Path(os.environ.get("CHECKSTREAM_DATA", Path(__file__).parents[4] / "shared" / "data"))
@@ -62,7 +63,7 @@ def normal(library: Library, text: str) -> str:
     return shown
 
 
-@settings(max_examples=400)
+@settings(max_examples=examples(400))
 @given(text=HOSTILE)
 def test_ids_are_those_of_the_library_for_the_whole_text(text: str) -> None:
     try:

@@ -25,6 +25,7 @@ from checkstream.sealed.sqlite_store import SqliteStore
 from checkstream.sealed.store import Store
 from checkstream.sealed.vault import Vault
 from tests import responses
+from tests.chance import examples
 from tests.guarded import plan
 from tests.playbook import Exchange
 
@@ -97,7 +98,7 @@ PEOPLE = st.sampled_from(["", "ann@x.io", "bob@y.io", "eve@z.io"])
 
 
 @given(st.lists(st.tuples(PEOPLE, st.sampled_from(["r-1", "r-2"]), st.sampled_from(["", "r-1", "r-2"])), max_size=8))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 def test_g38_whatever_ids_answers_have_nothing_comes_back_that_was_not_said_before_them(
     asked: list[tuple[str, str, str]],
 ) -> None:

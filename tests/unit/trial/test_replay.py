@@ -28,6 +28,7 @@ from checkstream.errors import WireError
 from checkstream.trial.exchange import Exchange
 from checkstream.trial.installed import InstalledModels
 from checkstream.trial.replay import Comparing, Comparison, replay
+from tests.chance import examples
 from tests.recordings import CHAT, delta, masked, recording, request, say, streamed
 
 MAIL = "joe@example.com"
@@ -182,7 +183,7 @@ def test_an_exchange_that_was_cut_off_and_would_now_go_on_is_unfinished() -> Non
     assert outcome.unfinished == ("run-0",)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(
     st.lists(
         st.one_of(

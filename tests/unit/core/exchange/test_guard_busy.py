@@ -18,6 +18,7 @@ from checkstream.core.events import (
     UpstreamClosed,
     UpstreamOpened,
 )
+from tests.chance import examples
 from tests.guarded import CHAT, DONE, INJ, TOX, bodies, ends, event, finishes, plan, request, says, text_of, whole
 from tests.playbook import Exchange, Played
 
@@ -213,7 +214,7 @@ def test_g32_g35_an_answer_that_ends_with_an_error_leaves_no_call_to_act_on(brok
     assert b"[DONE]" not in exchange.out.joined
 
 
-@settings(max_examples=150)
+@settings(max_examples=examples(150))
 @given(
     words=st.integers(1, 60),
     answered=st.integers(0, 12),

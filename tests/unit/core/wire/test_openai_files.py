@@ -15,6 +15,7 @@ from checkstream.core.steps import done
 from checkstream.core.wire.openai.chat import OpenAIChat
 from checkstream.core.wire.surface import Request
 from checkstream.core.wire.text_files import reading_file
+from tests.chance import examples
 
 CHAT = OpenAIChat()
 NOTE = "# Notes\n\nAnn: ann@x.io, \u20ac 5\n"
@@ -66,7 +67,7 @@ def test_g13_the_text_of_a_file_is_read_and_can_be_edited(part: dict[str, Any]) 
     assert CHAT.write_request(request, {}) == request.unit.raw
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(
     st.lists(st.sampled_from(["M\u00fcller", "Ann", "\u20ac 5", "caf\u00e9", "\r\n", ";"]), max_size=40).map(" ".join),
     st.sampled_from(["data:text/csv;base64,", "data:;base64,", "data:text/csv;charset=utf-8;base64,", ""]),

@@ -15,6 +15,7 @@ from checkstream.core.commands import ForwardRequest, Record
 from checkstream.core.events import DownstreamClosed, RequestReceived
 from checkstream.core.wire.sealed import SEALED, is_sealed
 from checkstream.core.wire.surfaces import SURFACES
+from tests.chance import examples
 from tests.guarded import plan, request
 from tests.playbook import Exchange, play
 
@@ -26,7 +27,7 @@ def chance(seed: int, size: int) -> bytes:
     return random.Random(seed).randbytes(size)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(st.integers(0, 1 << 30), st.integers(96, 3000), st.sampled_from(CIPHERS), st.booleans())
 def test_chance_is_sealed_in_either_alphabet_with_and_without_its_end(
     seed: int, size: int, encode: Callable[[bytes], bytes], padded: bool
@@ -42,7 +43,7 @@ SAID = [
 ]
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(
     st.sampled_from(SAID),
     st.sampled_from(["utf-8", "utf-16-le", "utf-16-be", "utf-32-le"]),
