@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from xml.etree import ElementTree as ET
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from checkstream.bench.charts import curves
 from checkstream.bench.figures import Run, Sample, Spread
 from checkstream.bench.page import page
+from tests.chance import examples
 
 _NAMES = st.text(alphabet="ab<>&\"' ", min_size=1, max_size=8)
 
@@ -32,6 +33,7 @@ def _run(scenario: str, target: str, number: int) -> Run:
     )
 
 
+@settings(max_examples=examples(25))
 @given(_NAMES, _NAMES)
 def test_names_can_not_break_out_of_the_page(scenario: str, target: str) -> None:
     text = page(
