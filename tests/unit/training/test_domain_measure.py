@@ -108,6 +108,7 @@ def test_tempering_cools_sure_but_wrong_logits() -> None:
     assert tempered(0.5 * sure, truths) > 1.5
 
 
+@pytest.mark.nightly
 def test_a_small_model_is_distilled_shipped_and_read_by_the_proxys_session(tmp_path: Path) -> None:
     try:
         base_tokenizer()

@@ -119,6 +119,7 @@ def test_a_small_encoder_learns_what_the_generator_means(
     assert by_group(attacks, ["a"] * 150, -np.inf) == {"a": (150, 1.0)}
 
 
+@pytest.mark.nightly
 def test_a_gate_learns_the_encoders_doubts_and_goes_on_where_it_stopped(
     encoder: Encoder, lesson: Lesson, cutter: Cutter, generator: Generator, tmp_path: Path
 ) -> None:

@@ -22,6 +22,7 @@ from models.training.ner.recipe import Size, find, train
 from models.training.ner.ship import agreement, loaded, ship
 
 
+@pytest.mark.nightly
 def test_a_small_model_learns_its_texts_and_the_session_reads_what_training_reads(tmp_path: Path) -> None:
     try:
         base_tokenizer()

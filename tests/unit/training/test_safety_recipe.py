@@ -45,6 +45,7 @@ def pool(tmp_path: Path) -> Path:
     return tmp_path
 
 
+@pytest.mark.nightly
 def test_a_model_is_built_calibrated_and_entered(pool: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from models.training.safety.recipe import Effort, scorer
     from models.training.safety.ship import Cascade, build
