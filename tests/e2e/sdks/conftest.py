@@ -47,6 +47,8 @@ PLACES: list[dict[str, Any]] = [
     {"name": "count", "match": {"path": "/v1/messages/count_tokens"}},
     {"name": "azure-chat", "match": {"path": "/openai/deployments/{model}/chat/completions"}},
     {"name": "azure-embeddings", "match": {"path": "/openai/deployments/{model}/embeddings"}},
+    {"name": "azure-responses", "match": {"path": "/openai/responses"}},
+    {"name": "gemini", "match": {"path": "/v1beta/openai/chat/completions"}},
     {"name": "ollama-chat", "match": {"path": "/api/chat"}},
     {"name": "ollama-generate", "match": {"path": "/api/generate"}},
     {"name": "ollama-embed", "match": {"path": "/api/embed"}},

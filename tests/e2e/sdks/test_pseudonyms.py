@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from tests.e2e.harness import Proxy, running
-from tests.e2e.sdks import test_messages, test_ollama
+from tests.e2e.sdks import test_messages, test_ollama, test_responses
 from tests.e2e.sdks.conftest import Case
 from tests.e2e.sdks.driver import Clients
 from tests.e2e.sdks.test_calm import AGENTS
@@ -58,13 +58,15 @@ def says(sdk: str, stream: bool) -> Turn:
     """Return what the model says, in the form of the client's API."""
     if sdk == "anthropic":
         return test_messages.says(test_messages.text(TEXT), stream=stream)
+    if sdk == "openai_responses":
+        return test_responses.says(test_responses.text(TEXT), stream=stream)
     if sdk == "ollama":
         return test_ollama.turn(*(TEXT[at : at + 3] for at in range(0, len(TEXT), 3)), stream=stream)
     return SAYS
 
 
 @STREAMS
-@pytest.mark.parametrize("sdk", ["openai", "anthropic", "ollama"])
+@pytest.mark.parametrize("sdk", ["openai", "openai_responses", "anthropic", "ollama"])
 def test_g38_an_application_reads_its_own_values_and_the_server_placeholders(
     named: Case, sdk: str, stream: bool
 ) -> None:

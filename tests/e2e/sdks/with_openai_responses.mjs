@@ -1,11 +1,14 @@
 // The openai SDK for node, by its Responses API: plain calls, the accumulating helper, `parse`, and a loop over tools.
-import OpenAI from "openai";
+import OpenAI, { AzureOpenAI } from "openai";
 import { zodTextFormat } from "openai/helpers/zod";
 import { z } from "zod";
 import { Person, look_up, pay } from "./tools.mjs";
 
-const open = (asked) =>
-  new OpenAI({ baseURL: asked.url, apiKey: "k", maxRetries: asked.retries ?? 0, defaultHeaders: asked.headers });
+const open = (asked) => {
+  const settings = { apiKey: "k", maxRetries: asked.retries ?? 0, defaultHeaders: asked.headers };
+  if (!asked.azure) return new OpenAI({ baseURL: asked.url, ...settings });
+  return new AzureOpenAI({ endpoint: asked.url.replace(/\/v1$/, ""), apiVersion: "2025-04-01-preview", ...settings });
+};
 
 const fields = (asked) => ({ model: asked.model, input: asked.messages, ...asked.fields });
 

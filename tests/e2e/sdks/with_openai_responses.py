@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from openai import AsyncOpenAI, OpenAI
+from openai import AsyncOpenAI, AzureOpenAI, OpenAI
 
 from tests.e2e.sdks import loop, tools
 from tests.e2e.sdks.client import Asked
@@ -36,7 +36,11 @@ def _end(events: list[Any]) -> Any:
 
 
 def _either(asked: Asked) -> Any:
-    """Return the client for threads, or the one for coroutines."""
+    """Return the client for threads, or the one for coroutines, or the one for Azure's paths."""
+    if asked.get("azure"):
+        settings = _settings(asked)
+        endpoint = settings.pop("base_url").removesuffix("/v1")
+        return AzureOpenAI(azure_endpoint=endpoint, api_version="2025-04-01-preview", **settings)
     return (AsyncOpenAI if asked.get("asynchronous") else OpenAI)(**_settings(asked))
 
 
