@@ -58,9 +58,10 @@ def wrong_path(routes: Sequence[Taken], path: str, method: str) -> str:
         line = _line(path, method, guarded)
         return f"{asked}; this line under `routes` of the configuration guards it: {line}"
     parts = path.split("/")
-    begins = "/".join(parts[:3])
-    if begins in _UNREAD and method in _METHODS:
-        line = _line(path if len(parts) == 3 else f"{begins}/*", method, f"upstream: {upstream}, pass: true")
+    depth = 4 if parts[1:3] == ["openai", "v1"] else 3  # Azure's paths
+    if "/".join(["", *parts[depth - 2 : depth]]) in _UNREAD and method in _METHODS:
+        begins = path if len(parts) == depth else f"{'/'.join(parts[:depth])}/*"
+        line = _line(begins, method, f"upstream: {upstream}, pass: true")
         return f"{asked}: it can't be guarded; this line under `routes` passes it on, unread, and records that: {line}"
     paths = sorted({route.match.path for route in routes})
     near = _meant(path, paths)

@@ -103,6 +103,8 @@ def test_of_many_routes_and_models_few_are_told() -> None:
         ("POST", "/v1/images/generations", "/v1/images/*"),
         ("POST", "/v1/audio/transcriptions", "/v1/audio/*"),
         ("POST", "/v1/conversations", "/v1/conversations"),
+        ("POST", "/openai/v1/conversations", "/openai/v1/conversations"),
+        ("GET", "/openai/v1/files/file-1/content", "/openai/v1/files/*"),
         ("POST", "/api/pull", "/api/pull"),
         ("HEAD", "/api/blobs/sha256:0", "/api/blobs/*"),
         ("POST", "/v1/chat/completions", "/v1/chat/completions"),
