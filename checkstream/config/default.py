@@ -14,6 +14,10 @@ DEFAULT_POLICIES = (BUILTIN + "default",)
 PASSED_PATHS: Mapping[str, tuple[str, Literal["GET", "POST"]]] = {
     "models": ("/v1/models", "GET"),
     "model": ("/v1/models/*", "GET"),
+    "azure-models": ("/openai/v1/models", "GET"),
+    "azure-model": ("/openai/v1/models/*", "GET"),
+    "gemini-models": ("/v1beta/openai/models", "GET"),
+    "gemini-model": ("/v1beta/openai/models/*", "GET"),
     "ollama-tags": ("/api/tags", "GET"),
     "ollama-ps": ("/api/ps", "GET"),
     "ollama-version": ("/api/version", "GET"),

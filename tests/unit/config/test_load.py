@@ -293,6 +293,8 @@ def test_one_argument_is_enough() -> None:
     guarded, passed = list(PLACES), [path for path, _ in PASSED_PATHS.values()]
     assert [route.match.path for route in config.routes] == guarded + passed
     assert [route.match.path for route in config.routes if route.pass_] == passed
+    bases = {path.removesuffix("/chat/completions") for path in PLACES if path.endswith("/chat/completions")}
+    assert {base for base in bases if "{" not in base} == {path[:-7] for path in passed if path.endswith("/models")}
     assert override(config, listen="127.0.0.1:0").server.listen == "127.0.0.1:0"
     with pytest.raises(ConfigError, match="behind_gateway"):
         override(config, listen="0.0.0.0:80")
