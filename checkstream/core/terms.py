@@ -170,6 +170,8 @@ class Unit(msgspec.Struct, frozen=True, kw_only=True):
     """Numbers of tool calls that the provider makes itself, for which nobody waits."""
     over: tuple[int, ...] = ()
     """Numbers of tool calls that are over, as far as the answer says so of each."""
+    torn: tuple[int, ...] = ()
+    """The same of those that were broken off."""
     again: Mapping[tuple[str | int, ...], tuple[str | int, ...]] = MappingProxyType({})
     """Where it says again what others have said, of which nothing was read -> the part that was said there (see
     `Delta`): it leaves with what has left of that."""

@@ -46,7 +46,7 @@ def _being_whole(choice: Choice, number: int, *, over: bool) -> Generator[None, 
             said = bool(text) and (yield from whether_json(text))
             if text and (not said or text.startswith(_CLOSED)):
                 return said
-    return over or number not in choice.calling
+    return number not in choice.torn and (over or number not in choice.calling)
 
 
 class Calls:
@@ -98,7 +98,7 @@ class Calls:
         """Drop what the upstream has left torn, and say so: in the record, and in the answer in place of the call."""
         if not (yield from self.dropping_torn(choice, over=broken is None)):
             return
-        reason = broken or "not_json"
+        reason = broken or ("no_end" if choice.torn else "not_json")
         self.note(reason)
         self._say(choice, f"[a tool call was withheld: {_WITHHELD.get(reason, _BROKEN_OFF)}]", over=broken is None)
 

@@ -34,6 +34,8 @@ class Choice(msgspec.Struct):
     """Tool calls that are complete and wait for no others: they leave as soon as they are decided."""
     calling: set[int] = msgspec.field(default_factory=set)
     """Tool calls that may still go on: the one that has begun last, and those that have gone on since."""
+    torn: set[int] = msgspec.field(default_factory=set)
+    """Tool calls of which the answer says itself that they were broken off."""
     strayed: bool = False
     """Calls of it were left out, since they stood where no client of the kind looks for any."""
     calls_nothing: bool = False

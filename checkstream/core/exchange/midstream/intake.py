@@ -97,9 +97,11 @@ class Intake:
             self._checking.commands.append(names)
 
     def _take_calls(self, unit: Unit) -> Steps:
-        """Note the calls that the provider makes itself, and end those that are over."""
+        """Note the calls that the provider makes itself, and those that are torn, and end those that are over."""
         for call in unit.served:
             self._choices[0].served.add(call)
+        for call in unit.torn:
+            self._choices[0].torn.add(call)
         for call in unit.over:
             for channel in [each for each, number in self._choices[0].members.items() if number == call]:
                 yield from self._let_go(self._judges[channel])

@@ -89,6 +89,7 @@ class Answer:
         self.stray: dict[Path, int] = {}
         self.served: list[int] = []
         self.over: list[int] = []
+        self.torn: list[int] = []
         self.block: int | None = None
         self.choices: list[int] = []
         self.finished: list[int] = []
@@ -327,6 +328,7 @@ class Answer:
             stray=self.stray,
             served=tuple(self.served),
             over=tuple(self.over),
+            torn=tuple(self.torn),
             block=self.block,
             usage=usage,
             failure=failure,

@@ -30,6 +30,7 @@ _EVENT = frozenset({
 })  # fmt: skip
 """Members of an event that say what it is about."""
 _PROBABILITIES = "logprobs"
+_COMPLETED = "completed"
 CALL = frozenset({"tool_name", "tool_arguments"})
 _NOTHING: frozenset[str] = frozenset()
 ITEMS_A_STEP = 16
@@ -190,7 +191,7 @@ class Items:
         if over:
             self._values[number,] = item
             if self._forms.get(number) in events.CALLS:
-                self._answer.over.append(number)
+                self._answer.over += () if number in self._answer.torn else (number,)
         self._rest(body, _EVENT | {"item"}, (), (self._root, number))
 
     def read_other(self, body: Mapping[str, object], kind: str) -> None:
@@ -227,16 +228,28 @@ class Items:
 
     # --- items, wherever they stand
 
-    def reading_output(self, output: Sequence[object], at: Path) -> Steps:
-        """Read a list of items, most of which have been said before, in steps."""
+    def reading_output(self, output: Sequence[object], at: Path, *, last: str = "") -> Steps:
+        """Read a list of items, most of which have been said before, in steps.
+
+        Args:
+            output: The items.
+            at: Where they stand.
+            last: It is the last list of the answer, which ends with this status: what is not over never will be.
+        """
+        told = set[int]()
         for position, number in enumerate(self._numbers(output)):
             if position % ITEMS_A_STEP == ITEMS_A_STEP - 1:
                 yield
             item, path = output[position], (*at, position)
             if (number,) in self._values and _same(self._values[number,], item):
                 self.again[path] = (number,)
-            else:
-                yield from self.reading_item(number, item, path)
+                continue
+            over = (bool(last) and (number,) not in self._values) or None
+            yield from self.reading_item(number, item, path, over=over, ends=last)
+            told.add(number)
+        if last:
+            begun = (number for number, form in self._forms.items() if form in events.CALLS)
+            self._answer.torn += [number for number in begun if (number,) not in self._values and number not in told]
 
     def _numbers(self, output: Sequence[object]) -> list[int]:
         """Return the number of each item of a list: of those that have an id that which it came under."""
@@ -256,7 +269,9 @@ class Items:
             numbers.append(found)
         return numbers
 
-    def reading_item(self, number: int, item: object, path: Path, *, over: bool | None = None) -> Steps:
+    def reading_item(
+        self, number: int, item: object, path: Path, *, over: bool | None = None, ends: str = _COMPLETED
+    ) -> Steps:
         """Read an item, in steps: as it begins, as it is over, or in the whole answer.
 
         Args:
@@ -264,6 +279,7 @@ class Items:
             item: The item.
             path: Where it stands.
             over: It is over just now; what a call is given may have been told in part. False: it begins.
+            ends: The status of the answer, if it has ended.
 
         Raises:
             WireError: it is no object, or a text in it is no string.
@@ -276,7 +292,9 @@ class Items:
             self._ids.setdefault(_id_of(item), number)
         own = {name for name, words in _WORDS.items() if isinstance(word := item.get(name), str) and word in words}
         if form in events.CALLS:
-            own |= self._read_call(number, item, path, over=over)
+            torn = over is not False and (number,) not in self._values and _is_torn(item, ends)
+            self._answer.torn += (number,) if torn else ()
+            own |= self._read_call(number, item, path, over=over, torn=torn)
         if form in ("message", "reasoning"):
             own |= yield from self._reading_parts(number, item, path)
         for name in _IDS.intersection(item):
@@ -294,13 +312,16 @@ class Items:
                 self._part((number, name, index), part, (*path, name, index))
         return found
 
-    def _read_call(self, number: int, item: Mapping[str, object], path: Path, *, over: bool | None) -> set[str]:
+    def _read_call(
+        self, number: int, item: Mapping[str, object], path: Path, *, over: bool | None, torn: bool
+    ) -> set[str]:
         """Read how a tool is called; one that has no name is called by its kind."""
         form = _form_of(item)
         members = events.CALLS[form]
         values = {name for name, _, _ in members if not isinstance(item.get(name), str)}
-        # What begins may be JSON, and yet not all that the tool is to be given.
-        free = any(each for _, _, each in members) or (over is False and len(values) == len(members))
+        # What begins, or was broken off, may be JSON, and yet not all that the tool is to be given.
+        in_part = (over is False or torn) and len(values) == len(members)
+        free = any(each for _, _, each in members) or in_part
         self._call(number, (*path, "type"), free=free)
         if form in events.SERVED:
             self._answer.served.append(number)
@@ -410,6 +431,15 @@ def _number(body: Mapping[str, object], name: str) -> int:
 def _form_of(item: object) -> str:
     form = item.get("type") if isinstance(item, dict) else None
     return form if isinstance(form, str) else ""
+
+
+def _is_torn(item: Mapping[str, object], ends: str) -> bool:
+    """Tell whether an item was broken off, in an answer that `ends` with this status.
+
+    A call that is in progress in an answer that is complete is one that waits for its caller.
+    """
+    status = item.get("status")
+    return status == "incomplete" or (status == "in_progress" and ends not in ("", _COMPLETED))
 
 
 def _id_of(item: object) -> str:

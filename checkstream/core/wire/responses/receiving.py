@@ -166,7 +166,8 @@ class ResponseReceiving:
         output = response.get("output")
         if output is not None and not isinstance(output, list):
             raise WireError("`output` is not an array; check the upstream")
-        yield from self._items.reading_output(output or [], ("response", "output"))
+        last = kind.rpartition(".")[2] if kind in events.LAST else ""
+        yield from self._items.reading_output(output or [], ("response", "output"), last=last)
         yield from self._rest_of_response(answer, response, ("response",))
         _rest(answer, body, _NOTHING, _NUMBERS | {"response"}, ())
         if kind not in events.LAST:
@@ -225,9 +226,10 @@ class ResponseReceiving:
             return answer.unit(data, failure=failure)
         answer.begin(0)
         status = body.get("status")
-        _finish(answer, body, f"response.{status if isinstance(status, str) else 'completed'}")
+        ends = status if isinstance(status, str) else "completed"
+        _finish(answer, body, f"response.{ends}")
         for position, item in enumerate(output):
-            yield from self._items.reading_item(position, item, ("output", position))
+            yield from self._items.reading_item(position, item, ("output", position), ends=ends)
             if position % ITEMS_A_STEP == ITEMS_A_STEP - 1:
                 yield from answer.taking()
                 yield

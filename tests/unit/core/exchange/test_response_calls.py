@@ -251,16 +251,62 @@ def test_g04_commands_of_a_shell_are_read_each_by_itself_and_by_turns() -> None:
         assert "rm" not in "".join(pieces)
 
 
+@pytest.mark.parametrize("ends", ["incomplete", "completed"])
 @pytest.mark.parametrize("form", BEGUN)
-def test_g35_a_call_that_has_only_begun_never_leaves(form: str) -> None:
+def test_g35_a_call_that_has_only_begun_never_leaves(form: str, ends: str) -> None:
     *events, _, _ = begun(form)
     made = responses.Stream()
     made.events = list(events)
-    made.end(status="incomplete", incomplete_details={"reason": "max_output_tokens"})
+    why: dict[str, Any] = {"incomplete_details": {"reason": "max_output_tokens"}} if ends == "incomplete" else {}
+    made.end(status=ends, **why)
     out = run(made.events, TOX).out
     assert b"x_1" not in out.joined
     assert out.record is not None
-    assert "call_withheld:length" in out.record.degradations
+    assert f"call_withheld:{'length' if why else 'no_end'}" in out.record.degradations
+
+
+TORN: dict[str, dict[str, Any]] = {
+    "custom_tool_call": responses.call("sh", "rm -rf /", form="custom_tool_call") | {"id": "x_1"},
+    "code_interpreter_call": {**CODE, "id": "x_1"},
+    **{form: {"id": "x_1", "type": form, "call_id": "c_1", member: last} for form, (member, _, last) in BEGUN.items()},
+}
+"""Type of a call whose item may be well-formed, and yet not all that the tool is to be given -> such an item."""
+
+
+@pytest.mark.parametrize(("rules", "ends"), [(TOX, "incomplete"), (OF_CALLS, "completed")], ids=["at-once", "waits"])
+@pytest.mark.parametrize("form", TORN)
+def test_g35_a_call_of_which_the_answer_says_that_it_was_broken_off_is_no_call(
+    form: str, rules: str, ends: str
+) -> None:
+    item = TORN[form] | {"status": "incomplete"}
+    why: dict[str, Any] = {"incomplete_details": {"reason": "max_output_tokens"}} if ends == "incomplete" else {}
+    made = responses.Stream()
+    made.events = begun(form)[:-2] if form in BEGUN else streamed(item)[:-2]
+    made.add("response.output_item.done", output_index=0, item=item)
+    made.end(item, status=ends, **why)
+    out = run(made.events, rules).out
+    whole = responses.reply(rules, responses.whole(item, status=ends, **why))
+    assert whole.reply is not None
+    reason = "length" if why else "no_end"
+    for answer, record in (
+        (responses.read(out.joined), out.record),
+        (responses.parsed(whole.reply.body), whole.record),
+    ):
+        assert [each["type"] for each in answer["output"]] == ["message"]
+        assert "the upstream broke off in it" in responses.said(answer)
+        assert record is not None
+        assert f"call_withheld:{reason}" in record.degradations
+
+
+@pytest.mark.parametrize("form", BEGUN)
+def test_g35_a_call_that_only_the_last_word_tells_whole_is_told_as_it_says(form: str) -> None:
+    *events, over, end = begun(form)
+    made = responses.Stream()
+    made.events = [*events, end]
+    for rules in (TOX, OF_CALLS):
+        [item] = list(responses.events(run(made.events, rules).out.joined))[-1]["response"]["output"]
+        [told] = list(responses.events(run([*events, over, end], rules).out.joined))[-1]["response"]["output"]
+        assert item == told
 
 
 def test_g20_a_search_within_which_a_rule_ends_the_answer_is_told_as_one_that_has_failed() -> None:
