@@ -83,7 +83,7 @@ class Fetching:
         except UpstreamError as error:
             self.failed(error)
             return
-        line = self._upstream.take(outgoing.caller)
+        line = self._upstream.take(outgoing.party)
         if line is None:
             self._connecting = self._tasks.create_task(self._connect(request))
         else:
@@ -91,7 +91,7 @@ class Fetching:
 
     async def _connect(self, request: bytes) -> None:
         try:
-            line = await self._upstream.connect(self._outgoing.caller)
+            line = await self._upstream.connect(self._outgoing.party)
         except UpstreamError as error:
             self.failed(error)
         else:

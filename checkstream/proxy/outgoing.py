@@ -18,8 +18,8 @@ class Outgoing(msgspec.Struct, frozen=True):
     key_header: str | None
     content_type: str | None = None
     """What the body of an unguarded request is; a guarded one is JSON."""
-    caller: str | None = None
-    """Whose connections it goes on."""
+    party: str = ""
+    """Whose connections it goes on: a caller's, or those of an address that nobody has a name for."""
     method: str = "POST"
     """Of a guarded request."""
     patient: bool = False

@@ -1,4 +1,4 @@
-"""Connections to one model server: made when they are needed, kept for a while for the caller whose they were."""
+"""Connections to one model server: made when they are needed, kept for a while for the party whose they were."""
 
 from __future__ import annotations
 
@@ -17,6 +17,8 @@ from checkstream.proxy.line import Line
 
 _KEEP_S = 4.0
 """Shorter than servers' usual keep-alive time (uvicorn: 5 s), so that they seldom close what is about to be used."""
+_MOST_PARTIES = 256
+"""Whose connections are kept at a time: there may be any number of addresses."""
 _KNOWN_S = 10.0
 """How long an address that was looked up is used."""
 _NEXT_S = 0.25
@@ -49,27 +51,27 @@ class Pool:
         host = f"[{self._host}]" if ":" in self._host else self._host
         self.authority = host if usual else f"{host}:{self._port}"
         """What requests call the server."""
-        self._idle: dict[str | None, dict[Line, asyncio.TimerHandle]] = {}
+        self._idle: dict[str, dict[Line, asyncio.TimerHandle]] = {}
         self._addresses: list[_Address] = []
         self._known_until = 0.0
         self._turn = itertools.count()
         self._closed = False
         self._room = memoryview(bytearray(PIECE_BYTES))
 
-    def take(self, caller: str | None) -> Line | None:
-        """Return a connection that lies there for a caller, the one that was used last; None: there is none."""
-        lines = self._idle.get(caller)
+    def take(self, party: str) -> Line | None:
+        """Return a connection that lies there for a party, the one that was used last; None: there is none."""
+        lines = self._idle.get(party)
         while lines:
             line, expiring = lines.popitem()
             expiring.cancel()
             if not lines:
-                del self._idle[caller]
+                del self._idle[party]
             if line.can_be_used():
                 return line
             line.drop()
         return None
 
-    async def connect(self, caller: str | None) -> Line:
+    async def connect(self, party: str) -> Line:
         """Return a new connection.
 
         Raises:
@@ -85,7 +87,7 @@ class Pool:
         try:
             connected.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
             _, line = await loop.create_connection(
-                lambda: Line(loop, self._room, lambda each: self._keep(each, caller)),
+                lambda: Line(loop, self._room, lambda each: self._keep(each, party)),
                 sock=connected,
                 ssl=self._tls,
                 server_hostname=self._host.rstrip(".") if self._tls is not None else None,
@@ -103,19 +105,23 @@ class Pool:
         at = next(self._turn) % len(self._addresses)
         return self._addresses[at:] + self._addresses[:at]
 
-    def _keep(self, line: Line, caller: str | None) -> None:
+    def _keep(self, line: Line, party: str) -> None:
         if self._closed:
             line.drop()
             return
-        expiring = asyncio.get_running_loop().call_later(_KEEP_S, self._expire, line, caller)
-        self._idle.setdefault(caller, {})[line] = expiring
+        if party not in self._idle and len(self._idle) >= _MOST_PARTIES:
+            for each, expiring in self._idle.pop(next(iter(self._idle))).items():
+                expiring.cancel()
+                each.drop()
+        expiring = asyncio.get_running_loop().call_later(_KEEP_S, self._expire, line, party)
+        self._idle.setdefault(party, {})[line] = expiring
 
-    def _expire(self, line: Line, caller: str | None) -> None:
-        lines = self._idle.get(caller, {})
+    def _expire(self, line: Line, party: str) -> None:
+        lines = self._idle.get(party, {})
         with contextlib.suppress(KeyError):
             del lines[line]
         if not lines:
-            self._idle.pop(caller, None)
+            self._idle.pop(party, None)
         line.drop()
 
     @property

@@ -37,7 +37,7 @@ class Sent(msgspec.Struct, frozen=True):
     media: Media | None
     """What it is said to be."""
     share: str
-    """In whose share of the work it is: a caller's, or that of an address."""
+    """In whose share of the work it is, and on whose connections it goes on: a caller's, or those of an address."""
 
     @property
     def content_type(self) -> str | None:
@@ -67,7 +67,7 @@ def unread(request: BaseRequest, sent: Sent) -> Outgoing:
     """Return a request as it goes on unguarded."""
     url, identity = request.rel_url, sent.identity
     target = url.raw_path + (f"?{url.raw_query_string}" if url.raw_query_string else "")
-    return Outgoing(target, tuple(request.headers.items()), identity.key_header, sent.content_type, identity.name)
+    return Outgoing(target, tuple(request.headers.items()), identity.key_header, sent.content_type, sent.share)
 
 
 def read_around(
@@ -94,7 +94,7 @@ def read_around(
         outer.target,
         outer.headers,
         key_header,
-        caller=sent.identity.name,
+        party=sent.share,
         method=request.method,
         patient=isinstance(surface, Mcp),
     )

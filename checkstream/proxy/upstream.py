@@ -250,9 +250,9 @@ class UpstreamClient:
         except UnicodeEncodeError as error:
             raise UpstreamError("a header has bytes that are no text", kind="protocol") from error
 
-    def take(self, caller: str | None) -> Line | None:
-        """Return a connection that lies there for a caller; None: there is none."""
-        return self._pool.take(caller)
+    def take(self, party: str) -> Line | None:
+        """Return a connection that lies there for a party; None: there is none."""
+        return self._pool.take(party)
 
     def begin(self, line: Line, request: bytes, outgoing: Outgoing, reader: Reader) -> Asking:
         """Send a request on a connection; `reader` is told what comes of it."""
@@ -260,7 +260,7 @@ class UpstreamClient:
         asking.send(request)
         return asking
 
-    async def connect(self, caller: str | None) -> Line:
+    async def connect(self, party: str) -> Line:
         """Return a new connection.
 
         Raises:
@@ -270,7 +270,7 @@ class UpstreamClient:
         while True:
             try:
                 async with asyncio.timeout(self.settings.connect_ms / 1000):
-                    return await self._pool.connect(caller)
+                    return await self._pool.connect(party)
             except (OSError, socket.gaierror, TimeoutError) as error:
                 if attempt >= self.settings.retries:
                     raise UpstreamError(f"no connection to upstream `{self.name}`", kind="connect") from error
@@ -286,7 +286,7 @@ class UpstreamClient:
         """
         pulled = Pulled()
         request = self.request(outgoing, body)
-        line = self.take(outgoing.caller) or await self.connect(outgoing.caller)
+        line = self.take(outgoing.party) or await self.connect(outgoing.party)
         pulled.asking = self.begin(line, request, outgoing, pulled)
         try:
             await pulled.head()

@@ -20,6 +20,7 @@ from cryptography.x509.oid import NameOID
 
 from checkstream.config import Upstream
 from checkstream.errors import UpstreamError
+from checkstream.proxy import pool
 from checkstream.proxy.headers import JSON
 from checkstream.proxy.outgoing import Outgoing
 from checkstream.proxy.upstream import UpstreamClient
@@ -78,8 +79,8 @@ async def upstream(script: Script) -> AsyncIterator[tuple[Server, UpstreamClient
         listening.close()
 
 
-async def ask(client: UpstreamClient, who: bytes, caller: str | None = None) -> bytes:
-    asking = client.send(Outgoing("/", (), None, content_type=JSON, caller=caller), who)
+async def ask(client: UpstreamClient, who: bytes, party: str = "") -> bytes:
+    asking = client.send(Outgoing("/", (), None, content_type=JSON, party=party), who)
     async with asyncio.timeout(5), asking as answer:
         read = b""
         while data := await answer.read():
@@ -152,6 +153,19 @@ async def test_a_connection_whose_answer_ended_where_it_said_is_used_again(answe
                 assert await ask(client, b"B") == SECOND
             assert server.connections == 1
             assert len(client.idle) == 1
+
+
+async def test_g22_of_many_parties_the_ones_that_were_there_last_keep_their_connections(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(pool, "_MOST_PARTIES", 2)
+    async with upstream([sized(FIRST)]) as (server, client):
+        for party in ("a", "b", "c", "b"):
+            assert await ask(client, b"B", party) == SECOND
+        assert server.connections == 3
+        assert len(client.idle) == 2
+        assert await ask(client, b"B", "a") == SECOND
+        assert (server.connections, len(client.idle)) == (4, 2)
 
 
 async def test_g36_bytes_before_the_question_are_no_answer_to_it() -> None:
