@@ -11,6 +11,7 @@ from __future__ import annotations
 import asyncio
 import io
 from collections.abc import Coroutine, Iterable, Mapping, Sequence
+from math import isnan
 from typing import Any, Self, TypeVar
 
 import aiohttp
@@ -342,9 +343,10 @@ def _is_busy(error: ScoringError) -> bool:
 def _seconds(retry_after: str | None) -> float | None:
     """Return what `retry-after` says in seconds; None where it gives a date, or nothing."""
     try:
-        return float(retry_after) if retry_after is not None else None
+        seconds = float(retry_after) if retry_after is not None else None
     except ValueError:
         return None
+    return None if seconds is None or isnan(seconds) else seconds
 
 
 async def _within(seconds: float, work: Coroutine[Any, Any, T]) -> T:

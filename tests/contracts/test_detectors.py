@@ -56,7 +56,14 @@ async def test_g23_a_refusal_says_what_failed(status: int, reason: str) -> None:
 
 @pytest.mark.parametrize(
     ("status", "headers"),
-    [(429, {}), (429, {"retry-after": "0"}), (503, {"retry-after": "0.01"}), (429, {"retry-after": "Mon, soon"})],
+    [
+        (429, {}),
+        (429, {"retry-after": "0"}),
+        (503, {"retry-after": "0.01"}),
+        (429, {"retry-after": "Mon, soon"}),
+        (429, {"retry-after": "-inf"}),
+        (429, {"retry-after": "nan"}),
+    ],
 )
 async def test_g32_a_service_that_is_busy_is_asked_again_until_it_answers(status: int, headers: dict[str, str]) -> None:
     asked = 0
@@ -68,7 +75,7 @@ async def test_g32_a_service_that_is_busy_is_asked_again_until_it_answers(status
             return web.Response(status=status, headers=headers)
         return web.json_response({"results": [{"scores": GOOD}]})
 
-    async with answering(busy) as url, remote(remote_model(url)) as scorer:
+    async with answering(busy) as url, remote(remote_model(url)) as scorer, asyncio.timeout(10):
         assert (await scorer.score(("lexicon",), "x", 1000.0)).scores["lexicon.injection"] == 0.25
         assert scorer._lanes["lexicon", False].state == "closed"
     assert asked == 4
