@@ -5,6 +5,10 @@ closed --`failures` failures in a row--> open --`open_s` later, one probe--> hal
 
 Pure but for its own state; time is passed in. Results of requests that were admitted before the circuit
 opened change nothing: only the probe decides.
+
+While the texts of one share alone have failed, the circuit is open for that share alone: it may be they that the
+detector can't read, and nobody is to be kept from it by what another writes. The first failure of another opens it for
+all.
 """
 
 from __future__ import annotations
@@ -23,15 +27,17 @@ class Breaker:
         self._open_s = open_s
         self._streak = 0
         self._opened_at = 0.0
+        self._failed: frozenset[str] = frozenset()
+        """Shares whose texts have failed since the last success; no more than two are needed."""
         self.state: State = "closed"
 
-    def admit(self, now: float) -> Literal["pass", "probe", "wait", "refuse"]:
+    def admit(self, now: float, share: str = "") -> Literal["pass", "probe", "wait", "refuse"]:
         """Say whether a request may go ahead.
 
         `probe`: its result decides over the circuit; whoever gets it must answer with `succeed`, `fail` or `release`.
         `wait`: another's result does; ask again when it is there.
         """
-        if self.state == "closed":
+        if self.state == "closed" or (len(self._failed) == 1 and share not in self._failed):
             return "pass"
         if self.state == "half_open":
             return "wait"
@@ -45,10 +51,12 @@ class Breaker:
         if probe:
             self.state = "closed"
         if self.state == "closed":
-            self._streak = 0
+            self._streak, self._failed = 0, frozenset()
 
-    def fail(self, now: float, *, probe: bool) -> None:
-        """Note a deadline, a crash or garbage."""
+    def fail(self, now: float, share: str = "", *, probe: bool) -> None:
+        """Note a deadline, a crash or garbage, of a text of `share`."""
+        if len(self._failed) <= 1:
+            self._failed |= {share}
         if self.state == "closed":
             self._streak += 1
         if probe or (self.state == "closed" and self._streak >= self._failures):

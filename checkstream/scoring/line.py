@@ -130,7 +130,7 @@ class Line:
         """
         if self._hung >= MOST_HUNG:
             return "refuse"
-        admission = self.breaker.admit(time.monotonic())
+        admission = self.breaker.admit(time.monotonic(), ticket.share)
         if admission == "probe":
             self._probe = ticket
         return admission
@@ -144,7 +144,7 @@ class Line:
     def fail(self, ticket: Ticket) -> None:
         """Note that a ticket was not read for a reason that lies here."""
         probe = self._ends(ticket)
-        self.breaker.fail(time.monotonic(), probe=probe)
+        self.breaker.fail(time.monotonic(), ticket.share, probe=probe)
         self._go_on(probe=probe)
 
     def release(self, ticket: Ticket) -> None:

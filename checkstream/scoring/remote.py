@@ -180,7 +180,39 @@ class RemoteSession:
     ) -> list[DetectResult | ScoringError]:
         """Send a batch and return the service's results, one for each window.
 
+        What it can't answer as a whole is sent once more, text by text: it may be one that it can't read.
+
         Raises:
+            _Busy: it takes nothing at present.
+        """
+        try:
+            return await self._together(client, windows, seconds, ingress=ingress)
+        except ScoringError as error:
+            if (
+                len(windows) == 1
+                or error.reason == "deadline"
+                or isinstance(error.__cause__, aiohttp.ClientConnectorError)
+            ):
+                return [error for _ in windows]
+        return await asyncio.gather(*(self._alone(client, each, seconds, ingress=ingress) for each in windows))
+
+    async def _alone(
+        self, client: aiohttp.ClientSession, window: Window, seconds: float, *, ingress: bool
+    ) -> DetectResult | ScoringError:
+        try:
+            return (await self._together(client, (window,), seconds, ingress=ingress))[0]
+        except ScoringError as error:
+            return error
+        except _Busy:
+            return self._failed("has too much to do; ask less at once", "overload")
+
+    async def _together(
+        self, client: aiohttp.ClientSession, windows: Sequence[Window], seconds: float, *, ingress: bool
+    ) -> list[DetectResult | ScoringError]:
+        """Send a batch.
+
+        Raises:
+            ScoringError: there is no answer, or none that can be used.
             _Busy: it takes nothing at present.
         """
         request = DetectRequest(
@@ -193,15 +225,12 @@ class RemoteSession:
         body = msgspec.json.encode(request)
         try:
             answer = await _within(seconds, self._post_twice(client, body, len(windows)))
-        except TimeoutError:
-            return [self._failed("passed its deadline; raise it or ask less", "deadline") for _ in windows]
+        except TimeoutError as error:
+            raise self._failed("passed its deadline; raise it or ask less", "deadline") from error
         except (aiohttp.ClientError, OSError) as error:
-            failure = self._failed(f"can't be reached: {str(error) or type(error).__name__}", "crash")
-            return [failure for _ in windows]
-        except ScoringError as error:
-            return [error for _ in windows]
+            raise self._failed(f"can't be reached: {str(error) or type(error).__name__}", "crash") from error
         if len(answer.results) != len(windows):
-            return [self._failed("answered for another number of texts", "garbage") for _ in windows]
+            raise self._failed("answered for another number of texts", "garbage")
         return list(answer.results)
 
     async def _post_twice(self, client: aiohttp.ClientSession, body: bytes, texts: int) -> DetectResponse:

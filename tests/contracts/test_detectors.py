@@ -81,6 +81,27 @@ async def test_g32_a_service_that_is_busy_is_asked_again_until_it_answers(status
     assert asked == 4
 
 
+@pytest.mark.parametrize("status", [400, 413, 500])
+async def test_g33_a_text_that_a_service_can_not_read_fails_alone(status: int) -> None:
+    heard: list[list[str]] = []
+
+    async def respond(request: web.BaseRequest) -> web.StreamResponse:
+        texts = msgspec.json.decode(await request.read())["texts"]
+        heard.append(texts)
+        if "poison" in texts:
+            return web.Response(status=status)
+        return web.json_response({"results": [{"scores": GOOD} for _ in texts]})
+
+    async with answering(respond) as url, remote(remote_model(url)) as scorer:
+        texts = ("one", "poison", "two")
+        found = await asyncio.gather(
+            *(scorer.score(("lexicon",), text, 1000.0) for text in texts), return_exceptions=True
+        )
+    assert [getattr(each, "reason", "read") for each in found] == ["read", "crash", "read"]
+    assert heard[0] == ["one", "poison", "two"]
+    assert sorted(heard[1:]) == [["one"], ["poison"], ["two"]]
+
+
 async def test_g32_a_text_that_a_service_had_no_time_for_is_sent_again_and_the_others_are_not() -> None:
     heard: list[list[str]] = []
 

@@ -57,3 +57,28 @@ def test_an_abandoned_probe_is_given_to_the_next_request() -> None:
     breaker.succeed(probe=True)
     breaker.release()
     assert breaker.state == "closed"
+
+
+def test_g33_while_texts_of_one_share_alone_fail_others_go_on() -> None:
+    breaker = Breaker(failures=3, open_s=10.0)
+    for _ in range(3):
+        breaker.fail(0.0, "a", probe=False)
+    assert (breaker.state, breaker.admit(9.9, "a"), breaker.admit(9.9, "b")) == ("open", "refuse", "pass")
+    breaker.succeed(probe=False)
+    assert (breaker.admit(10.0, "a"), breaker.admit(10.0, "a"), breaker.admit(10.0, "b")) == ("probe", "wait", "pass")
+    breaker.fail(10.0, "a", probe=True)
+    assert (breaker.admit(19.9, "a"), breaker.admit(19.9, "b")) == ("refuse", "pass")
+    breaker.fail(19.9, "b", probe=False)
+    assert (breaker.admit(19.9, "a"), breaker.admit(19.9, "b"), breaker.admit(19.9, "c")) == ("refuse",) * 3
+    assert breaker.admit(20.0, "c") == "probe"
+    breaker.succeed(probe=True)
+    for _ in range(3):
+        breaker.fail(20.0, "c", probe=False)
+    assert (breaker.admit(20.0, "c"), breaker.admit(20.0, "a")) == ("refuse", "pass")
+
+
+def test_failures_of_several_shares_open_it_for_all() -> None:
+    breaker = Breaker(failures=3, open_s=10.0)
+    for share in ("a", "b", "a"):
+        breaker.fail(0.0, share, probe=False)
+    assert (breaker.admit(9.9, "a"), breaker.admit(9.9, "c")) == ("refuse", "refuse")
