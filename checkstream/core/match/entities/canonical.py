@@ -1,7 +1,8 @@
 """When two texts are the same thing: `John@Example.com` and `john [at] example.com`, `555 010 4477` and `+15550104477`.
 
 A value is remembered under keys and looked for under others, since a number that is written for one country and for the
-whole world is the same number, and two numbers of the world with different countries never are.
+whole world is the same number, and two numbers of the world with different countries never are. A form is told of what
+shows its value: of letters that stand for figures, as in Base64, most would be left out, and two values would be one.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 import ipaddress
 import unicodedata
 from collections.abc import Callable, Mapping
+from itertools import groupby
 from types import MappingProxyType
 from typing import NamedTuple
 
@@ -20,7 +22,13 @@ _MIN_NATIONAL = 7
 """Fewest digits of a telephone number that may be the same without its country."""
 _MAX_CHARS = 1_000
 """What is longer is compared as it stands."""
+_EXTENSIONS = ("extension", "extn", "ext", "x", "#")
+_FULL_STOPS = dict.fromkeys(map(ord, "\u3002\uff0e\uff61"), ".")
+"""What stands between the labels of a domain name besides a full stop (RFC 3490 3.1)."""
+_LONGEST_LABEL = 63
+"""What is longer is no domain's (RFC 1035 2.3.4), and took half a second to be written as it would be sent."""
 _DOTS = ("[dot]", "(dot)", "[.]", "(.)")
+_ENDS_A_HOST = frozenset("/\\?#")
 _EMPHASIS = dict.fromkeys(map(ord, "*`~"))
 """Markdown's signs that no address has."""
 _ATS = ("%40", "[at]", "(at)", "[@]", "(@)")
@@ -48,21 +56,30 @@ def domain_of(entity: str, text: str) -> str:
     if entity == "EMAIL":
         return _email_address(plain).rpartition("@")[2]
     if entity == "URL":
-        rest = plain.partition("://")[2] or plain
+        scheme, _, behind = plain.partition("://")
+        rest = behind if behind and not set(scheme) & _ENDS_A_HOST else plain
         host = rest.replace("\\", "/").partition("/")[0].partition("?")[0].partition("#")[0].rpartition("@")[2]
         return ascii_domain(host.partition(":")[0])
     return ""
 
 
 def ascii_domain(name: str) -> str:
-    """Return a domain name in lower case, with labels of other scripts as they are sent (`xn--...`)."""
-    folded = name.casefold().strip(".")
+    """Return a domain name in lower case, with labels of other scripts as they are sent (`xn--...`).
+
+    Letters that could be sent as others and are not any more (RFC 5894 4.4: `\u00df`) are letters of their own.
+    """
+    folded = name.translate(_FULL_STOPS).lower().strip(".")
     if folded.isascii():
         return folded
+    folded = unicodedata.normalize("NFKC", folded).lower()
+    return ".".join(label if label.isascii() else _as_sent(label) for label in folded.split("."))
+
+
+def _as_sent(label: str) -> str:
     try:
-        return folded.encode("idna").decode()
-    except UnicodeError:
-        return folded
+        return f"xn--{label.encode('punycode').decode()}" if len(label) <= _LONGEST_LABEL else label
+    except UnicodeError:  # half of a character
+        return label
 
 
 def _one(key: str) -> Keys:
@@ -82,11 +99,27 @@ def _exact(text: str) -> Keys:
 
 
 def _digits(text: str) -> Keys:
-    return _one(only_digits(text))
+    shown = unescaped(text)
+    return _exact(text) if _has_letters(shown) else _one(only_digits(shown))
 
 
 def _alphanumeric(text: str) -> Keys:
-    return _one("".join(char for char in text.casefold() if char.isalnum()))
+    shown = "".join(char for char in text if char.isalnum())
+    return _one(shown.casefold() if shown.isupper() or shown.islower() else shown)
+
+
+def _date(text: str) -> Keys:
+    """Tell a date by its parts: `11/2/1980` and `1/12/1980` have the same figures."""
+    parts = ("".join(chars) for kind, chars in groupby(text.casefold(), _kind_of) if kind)
+    return _one("-".join(part.lstrip("0") or "0" for part in parts))
+
+
+def _kind_of(char: str) -> int:
+    return 1 if "0" <= char <= "9" else 2 if char.isalpha() else 0
+
+
+def _has_letters(text: str) -> bool:
+    return any(char.isalpha() for char in text)
 
 
 def _web(text: str) -> Keys:
@@ -98,18 +131,20 @@ def _email(text: str) -> Keys:
 
 
 def _email_address(text: str) -> str:
-    folded = unescaped(text).translate(_EMPHASIS).casefold()
+    folded = unescaped(text).translate(_EMPHASIS).lower()
     for mark in _ATS:
         folded = folded.replace(mark, "@")
     for mark in _DOTS:
         folded = folded.replace(mark, ".")
     local, at, domain = "".join(folded.split()).partition("@")
-    return f"{local}{at}{ascii_domain(domain)}"
+    return f"{local}{at}{ascii_domain(domain)}" if at else text
 
 
 def _phone(text: str) -> Keys:
     """Tell an international number by all of its digits, a national one by those behind the trunk's zero."""
-    body = text.casefold().partition("x")[0].partition("ext")[0].partition("#")[0]
+    body = _without_extension(unescaped(text).casefold())
+    if _has_letters(body):
+        return _exact(text)
     digits = only_digits(body)
     start = next((place for place, char in enumerate(body) if char == "+" or "0" <= char <= "9"), 0)
     world = digits if body[start : start + 1] == "+" else digits[2:] if digits.startswith("00") else ""
@@ -128,11 +163,16 @@ def _phone(text: str) -> Keys:
     return Keys((full, f"w{national}"), (full, f"n{national}"))
 
 
+def _without_extension(text: str) -> str:
+    before = text.rstrip("0123456789").rstrip(". ")
+    return next((before.removesuffix(mark) for mark in _EXTENSIONS if before.endswith(mark)), text)
+
+
 def _address(text: str) -> Keys:
     try:
         return _one(str(ipaddress.ip_address(text.strip("[]"))))
     except ValueError:
-        return _one(text.casefold())
+        return _one(text)
 
 
 _FORMS: Mapping[str, Callable[[str], Keys]] = MappingProxyType({
@@ -144,8 +184,9 @@ _FORMS: Mapping[str, Callable[[str], Keys]] = MappingProxyType({
     **dict.fromkeys(("CREDIT_CARD", "US_SSN", "US_ITIN", "UK_NHS", "SORT_CODE"), _digits),
     **dict.fromkeys(
         ("IBAN", "BANK_ACCOUNT", "UK_NINO", "DE_ID", "FR_ID", "ES_ID", "IT_ID", "MAC_ADDRESS", "PASSPORT",
-         "DRIVER_LICENSE", "MEDICAL_RECORD_NUMBER", "DATE_OF_BIRTH"),
+         "DRIVER_LICENSE", "MEDICAL_RECORD_NUMBER"),
         _alphanumeric,
     ),
+    "DATE_OF_BIRTH": _date,
 })  # fmt: skip
 """Entity -> how it is compared. Others, all secrets among them, are the same only where they are the same text."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+
 import pytest
 
 from checkstream.core.match.entities import ENTITIES
@@ -32,6 +34,10 @@ SAME = [
     ("US_SSN", "078-05-1120", "078051120"),
     ("IP_ADDRESS", "2001:DB8::1", "2001:db8:0:0:0:0:0:1"),
     ("MAC_ADDRESS", "00-1A-2B-3C-4D-5E", "00:1a:2b:3c:4d:5e"),
+    ("DATE_OF_BIRTH", "02/11/1980", "2.11.1980"),
+    ("DATE_OF_BIRTH", "2 November 1980", "02-november-1980"),
+    ("CREDIT_CARD", "4111&nbsp;1111%201111 1111", "4111111111111111"),
+    ("EMAIL", "ann@STRA\u1e9eE.example", "ann@stra\u00dfe.example"),
 ]
 OTHER = [
     ("EMAIL", "ann@example.com", "bob@example.com"),
@@ -45,6 +51,16 @@ OTHER = [
     ("PHONE", "+44 20 7946 0958", "020 7946 0959"),
     ("CREDIT_CARD", "4111 1111 1111 1111", "4012 8888 8888 1881"),
     ("AWS_ACCESS_KEY", "AKIAZ7QX2B4N6M8P0R1T", "akiaz7qx2b4n6m8p0r1t"),
+    ("DATE_OF_BIRTH", "11/2/1980", "1/12/1980"),
+    ("DATE_OF_BIRTH", "1980-11-2", "1980-1-12"),
+    ("EMAIL", "ann@stra\u00dfe.example", "ann@strasse.example"),
+    ("CREDIT_CARD", "4111 llll 1111 1111", "4111 OOOO 1111 1111"),
+]
+ENCODED = [
+    ("CREDIT_CARD", "4111111111111111", "4935608413919632"),
+    ("PHONE", "+1 415 555 0101", "+1 415 555 0102"),
+    ("EMAIL", "joa@x.example", "joG@x.example"),
+    ("IBAN", "gba2west12345698765432", "gbG2west12345698765432"),
 ]
 
 
@@ -58,6 +74,15 @@ def test_two_spellings_of_a_value_are_the_same(entity: str, one: str, other: str
 def test_two_values_are_never_the_same(entity: str, one: str, other: str) -> None:
     assert not set(keys(entity, one).known) & set(keys(entity, other).asked)
     assert not set(keys(entity, other).known) & set(keys(entity, one).asked)
+
+
+@pytest.mark.parametrize(("entity", "one", "other"), ENCODED)
+def test_two_values_that_stand_encoded_are_not_the_same_because_their_figures_are(
+    entity: str, one: str, other: str
+) -> None:
+    mine, theirs = (keys(entity, base64.b64encode(text.encode()).decode()) for text in (one, other))
+    assert set(mine.known) & set(mine.asked)
+    assert not set(mine.known) & set(theirs.asked)
 
 
 @pytest.mark.parametrize("entity", sorted(ENTITIES))
@@ -76,6 +101,8 @@ def test_every_text_has_keys_and_is_the_same_as_itself(entity: str, text: str) -
         ("URL", "https://user@Sub.Example.com:8443/a?b@c.org", "sub.example.com"),
         ("URL", "https://evil.org\\@example.com/", "evil.org"),
         ("URL", "www.example.com/x", "www.example.com"),
+        ("URL", "www.evil.org/://example.com/", "www.evil.org"),
+        ("URL", "evil.org/?to=http://example.com/", "evil.org"),
         ("PHONE", "415-555-0132", ""),
     ],
 )
