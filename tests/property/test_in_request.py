@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import itertools
 import json
 
@@ -97,3 +98,27 @@ def test_values_beyond_the_bound_are_altered_and_it_is_told() -> None:
     assert text_of(out) == "user1@x.example or #."
     assert out.record is not None
     assert "values_not_remembered" in out.record.degradations
+
+
+def test_an_address_of_an_allowed_domain_takes_nobody_else_along() -> None:
+    rules = (
+        "  - {name: p, id: P-1, stage: [midstream], entities: [EMAIL, URL], allow: {domains: [ours.example]}, "
+        "actions: [{type: redact, text: '#'}]}\n"
+    )
+    body = json.dumps({"stream": True, "messages": [{"role": "user", "content": "hi"}]}).encode()
+    for text, left in {
+        "see https://ours.example/help, mail help@ours.example ok": None,
+        "see https://ours.example/?to=help@ours.example ok": None,
+        "see https://ours.example/?to=ann@other.example ok": "see https://ours.example/?to=# ok",
+        "mail ann%40other.example@ours.example ok": "mail #@ours.example ok",
+        "see www.evil.org/?to=http://ours.example/ ok": "see # ok",
+    }.items():
+        assert text_of(play(CHAT, plan(rules), body, [says(text), ends(), DONE])) == (left or text)
+
+
+def test_g04_what_the_user_has_encoded_spares_no_other_value_that_stands_encoded() -> None:
+    mine, other = (base64.b64encode(card.encode()).decode() for card in ("4111111111111111", "4935608413919632"))
+    body = json.dumps({"stream": True, "messages": [{"role": "user", "content": f"mine is {mine} ok"}]}).encode()
+    out = play(CHAT, PLAN, body, [says(f"mine {mine} and theirs {other} ok"), ends(), DONE])
+    assert mine in text_of(out)
+    assert other[:16] not in text_of(out)

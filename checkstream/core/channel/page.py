@@ -22,7 +22,7 @@ from checkstream.core.match.scan import Scan
 from checkstream.core.policy import templates
 from checkstream.core.policy.program import RuleMeta
 from checkstream.core.policy.program import Scope as RuleScope
-from checkstream.core.policy.spares import spared_with
+from checkstream.core.policy.spares import covers, spared_with
 from checkstream.core.policy.vm import Machine
 from checkstream.core.pseudonyms.runs import parts_of
 from checkstream.core.terms import Facts, Finding, Span
@@ -75,22 +75,27 @@ class Page:
 
     def spares(self, finding: Finding, text: str | None = None) -> bool:
         """Tell whether what was found counts for nothing; `text` is what it says, None: what stands here."""
+        return bool(self._let_pass(finding, text))
+
+    def _let_pass(self, finding: Finding, text: str | None = None) -> str:
+        """Return why what was found counts for nothing; empty: it counts."""
         signal = self._brief.program.signals[finding.signal]
         if signal.spares is None or finding.capped:
-            return False
+            return ""
         said = self.text(finding.span) if text is None else text
-        return bool(signal.lets_pass(said, self._brief.exchange.told))
+        return signal.lets_pass(said, self._brief.exchange.told)
 
     def unspared(self, findings: Iterable[Finding]) -> Sequence[Finding]:
         """Return what of some findings counts: not what is spared, nor what a trigger that spares finds within that."""
         found, signals = tuple(findings), self._brief.program.signals
         if all(signals[finding.signal].spares is None for finding in found):
             return found
-        spared = [finding.span for finding in found if self.spares(finding)]
+        why = [self._let_pass(finding) for finding in found]
+        known = [finding.span for finding, reason in zip(found, why, strict=True) if covers(reason)]
         return [
             finding
-            for finding in found
-            if signals[finding.signal].spares is None or spared_with(finding.span, spared) is None
+            for finding, reason in zip(found, why, strict=True)
+            if not reason and (signals[finding.signal].spares is None or spared_with(finding.span, known) is None)
         ]
 
     def widen(self, span: Span, scope: Scope) -> Span:

@@ -16,7 +16,7 @@ from checkstream.core.events import EntityFound
 from checkstream.core.match.scan import Scan
 from checkstream.core.policy.definite import missing_guard
 from checkstream.core.policy.program import Entry, Program, RuleMeta, Scope
-from checkstream.core.policy.spares import spared_with
+from checkstream.core.policy.spares import covers, spared_with
 from checkstream.core.policy.vm import Machine, counts_undecided
 from checkstream.core.terms import ExchangeFacts, Facts, Finding, Span, Stage, StreamFacts
 
@@ -165,7 +165,7 @@ class _Look:
     def _sift(self, found: Sequence[Finding], text: str) -> None:
         """Part what counts of what was found together from what is spared, as the pages of a guard do."""
         why = {finding: self._let_pass(finding, text) for finding in found}
-        spared = [finding.span for finding in found if why[finding]]
+        spared = [finding.span for finding in found if covers(why[finding])]
         for finding in found:
             if not why[finding] and self._program.signals[finding.signal].spares is not None:
                 whole = spared_with(finding.span, spared)

@@ -24,6 +24,9 @@ MAX_VALUES = 10_000
 MAX_VALUE_CHARS = 320
 MAX_DOMAINS = 1_000
 
+OF_DOMAIN = "`allow` has its domain"
+"""Why it counts for nothing, where nothing but its domain is known."""
+
 Said = Literal["system", "user", "assistant", "tool_result", "document"]
 Value = Annotated[str, Meta(min_length=1, max_length=MAX_VALUE_CHARS)]
 Domain = Annotated[str, Meta(min_length=1, max_length=255, pattern=r"\A(\*\.)?[a-z0-9-]+(\.[a-z0-9-]+)*\Z")]
@@ -52,7 +55,7 @@ class Spares(msgspec.Struct, frozen=True, kw_only=True):
         if any(_stands_in(self.values, key) for key in asked):
             return "`allow` has this value"
         if self.domains and self._is_of_domain(domain_of(entity, text)):
-            return "`allow` has its domain"
+            return OF_DOMAIN
         digests = [digest_of(entity, key, told.key) for key in asked] if self.request and not by_model else []
         for channel in self.request:
             words, heard = (told.words.get(channel, ""), told.heard.get(channel, b"")) if by_model else ("", b"")
@@ -73,6 +76,11 @@ def keys_of(entity: str, text: str, *, by_model: bool) -> Keys:
         return keys(entity, text)
     key = name_key(text)
     return Keys((key,), (key,))
+
+
+def covers(why: str) -> bool:
+    """Tell whether what counts for nothing is known whole, with all that stands within it; of a domain it is not."""
+    return bool(why) and why != OF_DOMAIN
 
 
 def spared_with(span: Span, spared: Iterable[Span]) -> Span | None:
