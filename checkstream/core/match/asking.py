@@ -77,7 +77,12 @@ def begun(table: Table, text: str, low: int, high: int, work: Work) -> Sequence[
         return table.members if _starts(table.gates, text, low, high) else ()
     work.done += 2 * len(table.members) + len(text) - low
     shares = zip(table.apart[0], table.shares, strict=True)
-    return [member for gate, share in shares if _starts_by(gate, text, low, high) for member in share]
+    return [
+        member
+        for gate, share in shares
+        if (hit := gate.search(text, low)) is not None and hit.start() < high
+        for member in share
+    ]
 
 
 def _starts(gates: Sequence[Regex], text: str, low: int, high: int) -> bool:

@@ -69,14 +69,11 @@ class Chain:
     __slots__ = ("_levels", "_names", "_tables", "_unread", "stops")
 
     def __init__(self, patterns: PatternSet) -> None:
-        """Start asleep; views at the end that no pattern is searched in are left out."""
-        kept = list(_VIEW_TYPES)
-        while kept and not patterns.tables[kept[-1]].numbers:
-            kept.pop()
-        self._names = tuple(kept)
-        self._tables = tuple(patterns.tables[name] for name in kept)
+        """Start asleep."""
+        self._names = patterns.chained
+        self._tables = patterns.chained_tables
         self._levels: list[Level] = []
-        self.stops: list[int] = [0] * len(kept)
+        self.stops: list[int] = [0] * len(self._names)
         """Original offset to which each view has read; none further than one that it reads."""
         self._unread = patterns.most_unread
 

@@ -34,6 +34,8 @@ MAX_CAP_CHARS: Final = 16384
 VIEWS: Final = ("raw", "unescaped", "folded", "unmarked", "spaced", "leet", "encoded", "hidden")
 """Every view, in the order in which equal findings are told apart."""
 ALL_VIEWS: Final = frozenset(VIEWS)
+_CHAINED: Final = VIEWS[1:6]
+"""Those that read one another."""
 _IMPLIED_BY: Final = MappingProxyType(
     {
         "raw": ALL_VIEWS,
@@ -195,6 +197,17 @@ class PatternSet:
         self.least_long = min(self.min_cap or _NO_CAP, cap, self.most_unread, _MOST_PUT_OFF)
         """Characters of the shortest text in which a cap may fall due, a view wait too long, or too much be put off."""
 
+        used = [number for number, view in enumerate(_CHAINED, 1) if self.tables[view].numbers]
+        self.chained = _CHAINED[: max(used, default=0)]
+        """Views that read one another; those at the end that no pattern is searched in are left out."""
+        self.chained_tables = tuple(self.tables[view] for view in self.chained)
+        self.asleep = _asleep(self.tables["raw"], self.chained_tables)
+        """Tables that are asked what could still become a match while every view but the raw one sleeps, each with the
+        number of the view up to whose end it is asked: 0 raw, else that in the chain, from 1 on."""
+        self.asked = tuple((companion, number) for table, number in self.asleep for companion in table.companions)
+        """The same, companion by companion."""
+        self.embeds = bool(self.tables["encoded"].numbers)
+        """Something is searched in what stands encoded."""
         kept = [pattern for pattern in self.patterns if "encoded" in pattern.views]
         self.inner: PatternSet = self if len(kept) == len(self.patterns) else PatternSet(kept)
         """What is searched in texts that stand encoded, and in their views."""
@@ -362,6 +375,17 @@ def _table(chosen: Sequence[tuple[Member, _Expression]], phrases: PhraseIndex | 
         apart=apart,
         shares=shares,
     )
+
+
+def _asleep(raw: Table, chained: Sequence[Table]) -> tuple[tuple[Table, int], ...]:
+    """Return the tables to ask while all views sleep; one whose members another answers for is left out."""
+    if not raw.members:
+        return ()
+    ends = {id(raw): (raw, 0)}
+    for number, table in enumerate(chained, 1):
+        ends[id(table)] = table, number
+    last = ends[id(raw)][1]  # the raw table has every member
+    return tuple(each for each in ends.values() if each[0] is raw or each[1] > last)
 
 
 def _reaches_on(companion: Regex) -> bool:

@@ -20,7 +20,7 @@ from checkstream.core.match.inner import MOST_DEEP
 from checkstream.core.match.lane import NEVER, Found, Lane
 from checkstream.core.match.markup import MARKED
 from checkstream.core.match.normalise import APART, FOLDING, LEET_CHARS
-from checkstream.core.match.patterns import VIEWS, PatternSet, Regex, Table, compile_regex
+from checkstream.core.match.patterns import NOTHING, VIEWS, PatternSet, Regex, Table, compile_regex
 from checkstream.core.match.turned import OVERRIDE
 from checkstream.core.match.word_reader import WordReader
 from checkstream.core.match.work import Work
@@ -45,6 +45,7 @@ class Scan:
 
     __slots__ = (
         "_asleep",
+        "_begun",
         "_by_words",
         "_chain",
         "_checks",
@@ -64,6 +65,7 @@ class Scan:
         "_received",
         "_stop",
         "_trigger",
+        "_unread",
         "_view_due",
         "live",
         "work",
@@ -94,32 +96,44 @@ class Scan:
         self._depth = depth
         self.work = Work() if work is None else work
         """What the text has cost."""
-        self._raw = Lane(patterns.tables["raw"], 0, self.work)
-        self._chain = Chain(patterns)
-        self._encoded: Embedded | None = None
-        self._encoded_at = 0
-        self._hex_at = 0
         self._received = 0
-        self._stop = 0
         cap, view_cap = patterns.min_cap or NEVER, patterns.min_view_cap or NEVER
         self._least_caps = (cap, min(cap, view_cap))
         self._due = cap
         """No cap falls due before this many characters were received,"""
         self._view_due = self._least_caps[1]
         """The same of every view's, also while none is awake."""
-        self._embeds = bool(patterns.tables["encoded"].numbers)
-        self._last_end = len(self._chain.names)
-        """Which view has read least, asleep: 0 raw, else that of this number in the chain, from 1 on."""
-        self._checks = self._asleep_checks()
-        """Tables to be asked, asleep, for what is live, each with the view (as above) up to whose end it is asked."""
-        self._asleep = True
-        """No view but the raw one is being read."""
-        self._trigger = _trigger_of(self._chain.names, embeds=self._embeds)
-        self._found: dict[tuple[int, int, int], tuple[int, bool]] = {}
         self._by_words = by_words
         self._late = late
         """Nothing has been decided, and nothing need be."""
-        self._reader = WordReader(patterns, self._checks, self._chain.names, self._trigger)
+        self._unread = ""
+        """Text that was put off while nobody was to search it."""
+        self._reader = _NO_WORDS
+        self._raw: Lane
+        self._chain: Chain
+        self._encoded: Embedded | None = None
+        self._encoded_at = self._hex_at = self._stop = 0
+        self._asleep = True
+        """No view but the raw one is being read."""
+        self._embeds = patterns.embeds
+        self._last_end = len(patterns.chained)
+        """Which view has read least, asleep: 0 raw, else that of this number in the chain, from 1 on."""
+        self._checks = patterns.asleep
+        self._trigger = _trigger_of(patterns.chained, embeds=patterns.embeds)
+        self._found: dict[tuple[int, int, int], tuple[int, bool]] = {}
+        self._begun = False
+        """There is what searches; a text in which no view but the raw one sees anything may end without."""
+        if not late and patterns.patterns:
+            self._begin()
+
+    def _begin(self) -> None:
+        """Make what searches the text."""
+        self._begun = True
+        self._raw = Lane(self._patterns.tables["raw"], 0, self.work)
+        self._raw.text, self._unread = self._unread, ""
+        self._raw.read_to = self._received
+        self._chain = Chain(self._patterns)
+        self._reader = WordReader(self._patterns, self._trigger)
 
     @property
     def ahead(self) -> int:
@@ -164,6 +178,8 @@ class Scan:
         """Decide what can be decided of a text of which that was put off."""
         if self._late:
             self._late = False
+            if not self._begun and self._patterns.patterns:
+                self._begin()
             if self._asleep and self._received:
                 self._decide_raw()
             elif self._received:
@@ -174,14 +190,21 @@ class Scan:
         """Read more text in which no cap can fall due, and decide nothing."""
         if not text.isascii():
             text = _without_surrogates(text)
-        raw, start = self._raw, self._received
+        start = self._received
+        self.work.done += 4 + len(text) // 64
+        if not self._begun:
+            grown = self._unread + text
+            if self._trigger is None or self._trigger.search(grown) is None:
+                self._unread = grown
+                self._received = start + len(text)
+                return
+            self._begin()
+        raw = self._raw
         grown = raw.text + text
-        if not self._asleep or (self._trigger is not None and self._trigger.search(grown) is not None):
-            self._doze()
-            self._wake(grown)
+        self._doze()
+        self._wake(grown)
         raw.text = grown
         self._received = raw.read_to = start + len(text)
-        self.work.done += 4 + len(text) // 64
         if self._asleep:
             return
         self.work.done += len(text)  # views are read character by character
@@ -249,6 +272,8 @@ class Scan:
             return []
         if self._reader.word is not None:
             self._leave_words()
+        if not self._begun:
+            return self._end_of_raw()
         raw = self._raw
         if not self._late or self._chain.awake:  # else nobody has seen anything in all of the text
             self._doze()
@@ -264,6 +289,15 @@ class Scan:
             self._note(name, out)
         self.live = self._received
         return self._emit()
+
+    def _end_of_raw(self) -> list[Finding]:
+        """Decide a text of which all was put off, and in which no view but the raw one sees anything."""
+        lane, out = Lane(self._patterns.tables["raw"], 0, self.work), list[Found]()
+        lane.text, self._unread = self._unread, ""
+        self.live = lane.read_to = self._received
+        lane.decide(self._received, out)
+        self._note("raw", out)
+        return self._emit() if out else []
 
     def give_up(self) -> list[Finding]:
         """Take what is live for what it may become, and decide all else: the text is over."""
@@ -453,18 +487,6 @@ class Scan:
                 stops[key] = lane, stop, table
         return list(stops.values())
 
-    def _asleep_checks(self) -> tuple[tuple[Table, int], ...]:
-        """Return the tables to ask while all views sleep; one whose members another answers for is left out."""
-        raw = self._raw.table
-        if not raw.members:
-            return ()
-        ends = {id(raw): (raw, 0)}
-        for number, name in enumerate(self._chain.names, 1):
-            table = self._patterns.tables[name]
-            ends[id(table)] = table, number
-        last = ends[id(raw)][1]  # the raw table has every member
-        return tuple(each for each in ends.values() if each[0] is raw or each[1] > last)
-
     def _apply_caps(self) -> None:
         """Report what is live over its cap at exactly this place of the text, and find the next such place."""
         self._doze()
@@ -535,6 +557,10 @@ class Scan:
             rank, capped = self._found.pop(key)
             out.append(Finding(signal=key[2], span=Span(key[0], key[1]), view=VIEWS[rank], capped=capped))
         return out
+
+
+_NO_WORDS: Final = WordReader(NOTHING, None)
+"""Reads none: nothing is searched, or not yet."""
 
 
 @lru_cache(maxsize=16)

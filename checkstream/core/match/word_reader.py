@@ -13,7 +13,7 @@ from checkstream.core.match.chain import undecided
 from checkstream.core.match.encoded import ALPHABET
 from checkstream.core.match.hexed import begun_from
 from checkstream.core.match.lane import Lane
-from checkstream.core.match.patterns import PatternSet, Regex, Table
+from checkstream.core.match.patterns import PatternSet, Regex
 from checkstream.core.match.phrase_search import PhraseSearch
 from checkstream.core.match.words import Word, Words
 from checkstream.core.match.work import Work
@@ -30,17 +30,13 @@ _NEVER: Final = 1 << 62
 class WordReader:
     """The words at the end of one text."""
 
-    __slots__ = ("_before", "_begun", "_chosen", "_companions", "_known", "_numbers", "_words", "tail", "word")
+    __slots__ = ("_asked", "_before", "_begun", "_chosen", "_known", "_words", "tail", "word")
 
-    def __init__(
-        self, patterns: PatternSet, checks: Sequence[tuple[Table, int]], views: Sequence[str], trigger: Regex | None
-    ) -> None:
+    def __init__(self, patterns: PatternSet, trigger: Regex | None) -> None:
         """Start before the first character.
 
         Args:
             patterns: What is searched for.
-            checks: Tables that are asked for what is live, each with the view to whose end it is asked.
-            views: Those that read one another; the last of them reads least.
             trigger: Finds what any view would see something in.
         """
         self.word: Word | None = None
@@ -51,13 +47,10 @@ class WordReader:
         """By these expressions what stands before it could become a match, a bit for each."""
         self._begun = _NEVER
         """Where a match may have begun in what was to be read last: so many characters from its beginning."""
-        self._companions = tuple(each for table, _ in checks for each in table.companions)
-        """Expressions that are asked about words ..."""
-        self._numbers = tuple(number for table, number in checks for _ in table.companions)
-        """... and the views to whose ends they are."""
+        self._asked = patterns.asked
+        """Expressions that are asked about words, each with the view to whose end it is."""
         if patterns.words is None:
-            asked = tuple(zip(self._companions, self._numbers, strict=True))
-            trial = _Trial(patterns, asked, views, trigger)
+            trial = _Trial(patterns, trigger)
             patterns.words = Words(trial.word if tells_words(patterns) else _nothing)
         self._words: Words = patterns.words
         self._known = self._words.known
@@ -128,7 +121,7 @@ class WordReader:
     def _choose(self, asked: int) -> Sequence[tuple[Regex, int, int]]:
         """Return the expressions of a set, each with its place and its bit."""
         chosen = tuple(
-            (companion, place, 1 << place) for place, companion in enumerate(self._companions) if asked >> place & 1
+            (companion, place, 1 << place) for place, (companion, _) in enumerate(self._asked) if asked >> place & 1
         )
         if len(self._chosen) < _MOST_CHOSEN:
             self._chosen[asked] = chosen
@@ -154,16 +147,10 @@ def _nothing(_: str) -> None:
 class _Trial:
     """Finds out about words for one set of patterns."""
 
-    def __init__(
-        self,
-        patterns: PatternSet,
-        asked: Sequence[tuple[Regex, int]],
-        views: Sequence[str],
-        trigger: Regex | None,
-    ) -> None:
+    def __init__(self, patterns: PatternSet, trigger: Regex | None) -> None:
         self._patterns = patterns
-        self._asked = asked
-        self._views = views
+        self._asked = patterns.asked
+        self._views = patterns.chained
         self._trigger = trigger
         self._embeds = bool(patterns.tables["encoded"].numbers)
         self._phrases = patterns.tables["raw"].phrases
