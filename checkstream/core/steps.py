@@ -18,6 +18,8 @@ _LEAST_CHARS = 96
 _MOST_CHARS = 512
 _PIECE_WORK = 1200
 _DROPS_A_STEP = 2048
+_FEW_DROPPED = 32
+"""Values of one container that are let go at once."""
 _JOINED_CHARS, _A_TEXT_CHARS = 262_144, 128
 """That are joined in one step; each text is as dear as so many."""
 _TAKEN_APART = (list, dict, set, deque)
@@ -85,6 +87,15 @@ def dropping(value: object, a_step: int = _DROPS_A_STEP) -> Generator[None, None
     pending, count = [value], 0
     while pending:
         found = pending.pop()
+        if isinstance(found, _TAKEN_APART) and len(found) <= _FEW_DROPPED:
+            inners = found.values() if isinstance(found, dict) else found
+            pending += [inner for inner in inners if isinstance(inner, _TAKEN_APART) and inner]
+            count += len(found)
+            found.clear()
+            if count >= a_step:
+                count = 0
+                yield
+            continue
         while isinstance(found, _TAKEN_APART) and found:
             inner = found.popitem()[1] if isinstance(found, dict) else found.pop()
             if isinstance(inner, _TAKEN_APART) and inner:
