@@ -13,6 +13,7 @@ CheckstreamError
 ├── PatternError            a pattern can't be compiled or has no bound
 │   └── PatternSyntaxError  a pattern is not RE2 as we read it; says at which character
 ├── WireError               bytes from outside don't follow their protocol
+│   ├── Unremovable         what policies remove of a request can't go without what stands around it
 │   ├── EventTooLarge       one SSE event passed its cap
 │   └── RequestInvalid      a caller's request body is not what its surface accepts
 ├── RequestRefused          the proxy does not take this request; nothing was sent to the upstream
@@ -169,6 +170,15 @@ class PatternSyntaxError(PatternError):
 
 class WireError(CheckstreamError):
     """Bytes from outside don't follow their protocol."""
+
+
+class Unremovable(WireError):
+    """What policies remove of a request can't go without what stands around it."""
+
+    def __init__(self, message: str, path: tuple[str | int, ...]) -> None:
+        """Say why it has to stay, and where it is."""
+        super().__init__(message)
+        self.path = path
 
 
 class EventTooLarge(WireError):

@@ -138,6 +138,10 @@ class Refusing(NamedTuple):
     span: Span
 
 
+_REMOVED = "[removed by policy]"
+"""The note where a rule's own is empty: of a variable that has no value."""
+
+
 class Removal(NamedTuple):
     """Something that is taken out of the request for what stands in it."""
 
@@ -253,7 +257,8 @@ def resolve(
                     filled = msgspec.structs.replace(action, message=page.fill(action.message, firing))
                     refusing.append(Refusing(firing.rule, filled, firing.span))
                 case RemoveMessage():
-                    removals.append(Removal(firing.rule, page.fill(action.text, firing), firing.span))
+                    note = page.fill(action.text, firing)  # APIs refuse texts that are empty
+                    removals.append(Removal(firing.rule, note if note.strip() else _REMOVED, firing.span))
                 case Allow() | LogEvent():
                     pass
                 case _:

@@ -337,7 +337,7 @@ class Guard(Stepping):
         try:
             body = yield from course.prompt.rendering(request)
         except WireError as error:
-            course.refuse(Refusal(400, "invalid_request_error", f"the body can't be edited as policy wants: {error}"))
+            course.refuse(course.prompt.unwritable(error))
             return
         keep = yield from course.prompt.naming.keeping()
         if keep is not None:

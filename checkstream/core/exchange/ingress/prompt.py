@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Generator, Mapping, Sequence
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import msgspec
 
@@ -44,7 +44,7 @@ from checkstream.core.wire.requests.extension import DOCUMENTS
 from checkstream.core.wire.requests.prompt import unit_of
 from checkstream.core.wire.requests.shaping import ITEM_FRAME, MESSAGE_FRAME
 from checkstream.core.wire.surface import Request, Requests, Shaping
-from checkstream.errors import RequestInvalid
+from checkstream.errors import RequestInvalid, Unremovable, WireError
 
 _MANY_TEXTS = 100
 """Above so many, classifiers are asked about several short ones at a time: a question for each costs more than to
@@ -73,6 +73,14 @@ _RULINGS_A_STEP = 32
 """Rulings on one text that are noted at a time ..."""
 _RULINGS_WORK = 200
 """... and what that costs."""
+
+
+class Gone(NamedTuple):
+    """What is taken out of a request."""
+
+    rule_id: str
+    note: str = ""
+    """What stands in its place."""
 
 
 class Prompt:
@@ -117,8 +125,8 @@ class Prompt:
         self._confirmed: tuple[str, ...] = ()
         self._failed: tuple[RuleMeta, str | None] | None = None
         self._places: dict[Channel, Joined] = {}
-        self._removed: dict[Path, str] = {}
-        """What is taken out of the request, and the note in its place."""
+        self._removed: dict[Path, Gone] = {}
+        """What is taken out of the request."""
         self._forwarded: dict[int, str] = {}
         """Place of a text that was changed -> what was forwarded in its place."""
 
@@ -445,7 +453,7 @@ class Prompt:
                 self._rejects.append((refusing, place_of(unit)))
             if outside:
                 continue
-            self._removed.setdefault(unit, removal.note)
+            self._removed.setdefault(unit, Gone(removal.rule.id, removal.note))
 
     @property
     def judged(self) -> Sequence[Joined]:
@@ -518,7 +526,8 @@ class Prompt:
         shaping = self.wishes.shaping(continue_from or None)
         if self._removed:
             texts = {place: text for place, text in texts.items() if not self._is_removed(request, place)}
-            shaping = msgspec.structs.replace(shaping or Shaping(), removed=tuple(self._removed.items()))
+            notes = tuple((unit, gone.note) for unit, gone in self._removed.items())
+            shaping = msgspec.structs.replace(shaping or Shaping(), removed=notes)
         if shaping is not None:
             self._checking.ledger.removed(map(place_of, self._surface.undone(request, shaping)))
         if texts or shaping is not None:
@@ -530,6 +539,13 @@ class Prompt:
             yield from meter.stepping(sending, READ_WORK)
         writing = self._surface.writing_request(request, texts, shaping)
         return (yield from meter.stepping(writing, READ_WORK))
+
+    def unwritable(self, error: WireError) -> Refusal:
+        """Return why a request is refused that can't be edited as policy wants."""
+        if isinstance(error, Unremovable) and error.path in self._removed:
+            message, rule_id = f"{Reject().message}: {error}", self._removed[error.path].rule_id
+            return Refusal(400, "request_blocked", message, rule_id, param=place_of(error.path))
+        return Refusal(400, "invalid_request_error", f"the body can't be edited as policy wants: {error}")
 
     def _is_removed(self, request: Request, place: int) -> bool:
         """Tell whether a text goes with what is taken out; the frame of a message stays."""
@@ -549,7 +565,7 @@ class Prompt:
         gone = [
             place for place in range(len(request.unit.deltas)) if self._removed and self._is_removed(request, place)
         ]
-        removed = {place: (unit, self._removed[unit]) for place in gone for unit in [self._unit(request, place)]}
+        removed = {place: (unit, self._removed[unit].note) for place in gone for unit in [self._unit(request, place)]}
         return dialogue_of(request, self._forwarded, removed, answers)
 
     def begun(self) -> Sequence[Remember]:

@@ -13,7 +13,7 @@ from checkstream.core.channel.actions import Refusing
 from checkstream.core.channel.judge import Judge
 from checkstream.core.events import RequestReceived
 from checkstream.core.exchange.checking import Checking
-from checkstream.core.exchange.ingress.prompt import READ_WORK, Prompt
+from checkstream.core.exchange.ingress.prompt import READ_WORK, Gone, Prompt
 from checkstream.core.exchange.ingress.refusal import Refusal, refused
 from checkstream.core.exchange.plan import Plan
 from checkstream.core.terms import Channel, Unit
@@ -94,11 +94,12 @@ class Message(Prompt):
 
     def taken_out(self, path: Path) -> str | None:
         """Return the rule by which an entry of a list is taken out; None: it stays."""
-        return self._removed.get(path)
+        gone = self._removed.get(path)
+        return None if gone is None else gone.rule_id
 
     def take_out(self, path: Path, rule_id: str) -> None:
         """Take an entry out of a list."""
-        self._removed.setdefault(path, rule_id)
+        self._removed.setdefault(path, Gone(rule_id))
 
     def owns(self, judge: Judge) -> bool:
         """Tell whether a judge has a text of it."""
@@ -123,6 +124,6 @@ class Message(Prompt):
         paths = [request.unit.deltas[at].path for at in touched] if request is not None else []
         if paths and all(map(is_entry, paths)):
             for path in paths:
-                self._removed.setdefault(part_of(path), refusing.rule.id)
+                self._removed.setdefault(part_of(path), Gone(refusing.rule.id))
         else:
             super()._reject(refusing, place, channel)

@@ -43,13 +43,12 @@ class ShapedMessages(Shaped):
         there, span = self.document.entries(path), self.document.span(path)
         if span is None:
             return
-        given = there.get("content")
         content = self._content_in_place(path, note)
-        if "tool_use_id" not in there or given is None or content is None:
+        if "tool_use_id" not in there or content is None:
             self.splices.append(Splice(*span, f'{{"type":"text","text":{quote(note)}}}'))
         else:
             self.remove(path, [name for name in there if name not in _FRAME])
-            self.splices.append(Splice(given.start, given.end, content))
+            self.set_member(path, "content", content)
 
     def _content_in_place(self, path: Path, note: str) -> str | None:
         """Return the JSON of what a result says in place of its own; None: the block is no result.

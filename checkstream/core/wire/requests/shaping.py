@@ -26,7 +26,7 @@ MESSAGE_FRAME = ("role", "tool_call_id", "name", "tool_name", "content")
 """What a tool's message keeps when what it says is taken out: the call before it wants its answer."""
 ITEM_FRAME = (
     "type", "id", "call_id", "status", "namespace", "name", "caller", "server_label", "arguments",
-    "approval_request_id", "queries", "code", "container_id",
+    "approval_request_id", "approve", "queries", "code", "container_id",
 )  # fmt: skip
 """The same of an item of the Responses API, which may hold the call as well."""
 _CHOICES = {"tools": ("tool_choice", "parallel_tool_calls"), "functions": ("function_call",)}
@@ -78,15 +78,18 @@ class Shaped:
             case ("messages", int()):
                 there = self.document.entries(path)
                 self.remove(path, [name for name in there if name not in MESSAGE_FRAME])
-                given = there.get("content")
-                if given is not None:
-                    self.splices.append(Splice(given.start, given.end, quote(note)))
-                else:
-                    self.splices.append(Splice(span[0] + 1, span[0] + 1, f'"content":{quote(note)},'))
+                self.set_member(path, "content", quote(note))
             case ("messages", _, "content", _):
                 self.splices.append(Splice(*span, f'{{"type":"text","text":{quote(note)}}}'))
             case _:
                 self.remove(path[:-1], path[-1:])
+
+    def set_member(self, path: Path, name: str, value: str) -> None:
+        """Set a member of the object at `path`, which keeps others, to the JSON `value`."""
+        given, start = self.document.span((*path, name)), self._span(path)[0] + 1
+        self.splices.append(
+            Splice(*given, value) if given is not None else Splice(start, start, f"{quote(name)}:{value},")
+        )
 
     def note(self, path: Path, note: str) -> None:
         """Put a note in the place of a text or of an object that holds one."""

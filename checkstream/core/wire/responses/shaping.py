@@ -19,7 +19,7 @@ from checkstream.core.wire.requests.tools import choice_allowed, tool_allowed
 from checkstream.core.wire.requests.undoing import UNDOES, wishes_of
 from checkstream.core.wire.responses import fields
 from checkstream.core.wire.surface import Request, Shaping
-from checkstream.errors import WireError
+from checkstream.errors import Unremovable, WireError
 
 _TEXT = "{note}"
 _SAID: Mapping[str, tuple[str, str]] = {
@@ -27,6 +27,7 @@ _SAID: Mapping[str, tuple[str, str]] = {
     "custom_tool_call_output": ("output", _TEXT),
     "local_shell_call_output": ("output", _TEXT),
     "apply_patch_call_output": ("output", _TEXT),
+    "mcp_approval_response": ("reason", _TEXT),
     "mcp_call": ("output", _TEXT),
     "shell_call_output": (
         "output",
@@ -45,7 +46,7 @@ class ShapedResponses(Shaped):
         """Put a note in the place of what a tool has said, or of a document; leave out what is none of these.
 
         Raises:
-            WireError: what a tool has said is of a form that has no place for a note.
+            Unremovable: what a tool has said is of a form that has no place for a note.
         """
         match path:
             case ("input", int()):
@@ -61,11 +62,10 @@ class ShapedResponses(Shaped):
         there, text = self.document.entries(path), self.document.text
         form = there.get("type")
         says, instead = _SAID.get("" if form is None else text[form.start + 1 : form.end - 1], ("", ""))
-        said = there.get(says)
-        if said is None:
-            raise WireError(f"what a tool has said can't be left out of `{path[0]}[{path[1]}]`; leave the item out")
+        if not says:
+            raise Unremovable("a note has no place in such a result", path)
         self.remove(path, [name for name in there if name not in (*ITEM_FRAME, says)])
-        self.splices.append(Splice(said.start, said.end, instead.format(note=quote(note))))
+        self.set_member(path, says, instead.format(note=quote(note)))
 
 
 def writing_request(

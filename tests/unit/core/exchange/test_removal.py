@@ -10,6 +10,7 @@ import pytest
 
 from checkstream.core.policy.compile import compile_sources
 from checkstream.core.policy.stored import load, stored
+from checkstream.core.wire.surfaces import SURFACES
 from checkstream.errors import PolicyError
 from tests.guarded import CHAT, DONE, ends, plan, says
 from tests.playbook import Played, by_words, play
@@ -86,6 +87,69 @@ def test_g08_a_file_in_a_message_becomes_a_note() -> None:
     ]
     content = sent({"messages": [{"role": "user", "content": parts}]})["messages"][0]["content"]
     assert content == [parts[0], {"type": "text", "text": "gone: INJ-9"}, parts[2]]
+
+
+RESULTS: dict[str, list[dict[str, Any]]] = {
+    "openai.chat": [
+        {"role": "assistant", "content": None, "tool_calls": CALLS[:1]},
+        {"role": "tool", "tool_call_id": "call_1"},
+    ],
+    "anthropic.messages": [
+        {"role": "assistant", "content": [{"type": "tool_use", "id": "call_1", "name": "read", "input": {}}]},
+        {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "call_1"}]},
+    ],
+    "openai.responses": [
+        {"type": "function_call", "call_id": "call_1", "name": "read", "arguments": "{}"},
+        {"type": "function_call_output", "call_id": "call_1"},
+    ],
+}
+
+
+@pytest.mark.parametrize("surface", RESULTS)
+def test_g08_a_result_that_says_nothing_where_results_speak_stays_the_answer_to_its_call(surface: str) -> None:
+    call, result = json.loads(json.dumps(RESULTS[surface]))
+    says = "output" if surface == "openai.responses" else "content"
+    inner = result["content"][0] if surface == "anthropic.messages" else result
+    inner["artifact"] = BAD
+    field = "input" if surface == "openai.responses" else "messages"
+    body = {"model": "m", "max_tokens": 9, field: [{"role": "user", "content": "go"}, call, result]}
+    out = play(SURFACES[surface], plan(RULES), json.dumps(body).encode(), [], streaming=False)
+    assert out.forwarded is not None
+    sent_call, sent_result = json.loads(out.forwarded)[field][1:]
+    del inner["artifact"]
+    inner[says] = "gone: INJ-9"
+    assert (sent_call, sent_result) == (call, result)
+
+
+def test_g08_the_reason_of_a_person_who_was_asked_goes_and_the_answer_stays() -> None:
+    asked = {"type": "mcp_approval_request", "id": "q", "server_label": "s", "name": "n", "arguments": "{}"}
+    told = {"type": "mcp_approval_response", "approval_request_id": "q", "approve": False, "reason": BAD}
+    body = {"model": "m", "input": [asked, told]}
+    out = play(SURFACES["openai.responses"], plan(RULES), json.dumps(body).encode(), [], streaming=False)
+    assert out.forwarded is not None
+    assert json.loads(out.forwarded)["input"] == [asked, {**told, "reason": "gone: INJ-9"}]
+
+
+def test_g31_a_result_without_a_place_for_a_note_is_refused_by_rule_and_place() -> None:
+    call = {"type": "computer_call", "id": "l", "call_id": "c", "action": {"type": "screenshot"}}
+    result = {
+        "type": "computer_call_output",
+        "call_id": "c",
+        "output": {"type": "computer_screenshot", "image_url": "data:image/png;base64,AAAA"},
+        "acknowledged_safety_checks": [{"id": "x", "code": "y", "message": BAD}],
+    }
+    body = {"model": "m", "input": [call, result]}
+    out = play(SURFACES["openai.responses"], plan(RULES), json.dumps(body).encode(), [], streaming=False)
+    assert out.forwarded is None
+    assert out.reply is not None
+    error = json.loads(out.reply.body)["error"]
+    assert (out.reply.status, error["code"], error["param"]) == (400, "request_blocked", "input[1]")
+    assert "(rule INJ-9, input[1])" in error["message"]
+
+
+def test_a_note_of_nothing_but_what_nobody_said_is_no_empty_text() -> None:
+    rules = RULES.replace("gone: {rule_id}", "{context.note}")
+    assert sent({"messages": history(BAD)}, rules)["messages"][2]["content"] == "[removed by policy]"
 
 
 def test_what_was_removed_is_recorded_and_no_source_of_the_answer() -> None:
