@@ -24,6 +24,13 @@ GENERATE = _COMMON | {"prompt", "raw", "context", "images", "truncate", "shift",
 EMBED = frozenset({"model", "input", "truncate", "dimensions", "options", "keep_alive"})
 EMBEDDINGS = frozenset({"model", "prompt", "options", "keep_alive"})
 """Plain fields of requests, and the one that is read apart (`messages`, `prompt`, `input`)."""
+OPTIONS = frozenset({
+    "num_keep", "seed", "num_predict", "top_k", "top_p", "min_p", "typical_p", "repeat_last_n", "temperature",
+    "repeat_penalty", "presence_penalty", "frequency_penalty", "mirostat", "mirostat_tau", "mirostat_eta",
+    "penalize_newline", "stop", "tfs_z", "numa", "num_ctx", "num_batch", "num_gpu", "main_gpu", "low_vram", "f16_kv",
+    "logits_all", "vocab_only", "use_mmap", "use_mlock", "num_thread",
+})  # fmt: skip
+"""Members of `options`."""
 
 KNOWN = frozenset({"model", "done_reason", "remote_model", "remote_host", "done", "error"})
 """Of an answer's object, besides its texts and its end."""

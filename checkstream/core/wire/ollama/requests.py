@@ -31,8 +31,19 @@ _UNDOES: Mapping[str, tuple[str, ...]] = {
     "instructions": ("template", "raw", "context"),
     "tools": ("template", "raw"),
     "continue": ("template", "raw"),
+    "form": ("template", "raw"),
 }
 """What is shaped -> fields that can undo it; and any that nobody knows."""
+_OPTIONS_UNDO: Mapping[str, tuple[str, ...]] = {
+    "temperature": _SAMPLER,
+    "instructions": ("num_keep",),
+    "continue": ("num_keep",),
+    "form": ("stop",),
+}
+"""The same of members of `options`."""
+_LEAST_CONTEXT = 2048
+"""Tokens of the context that servers have unless they are asked for another: of what is longer only the end is read,
+without what policies have put at the beginning."""
 
 
 def reading_chat(body: bytes) -> Generator[None, None, Request]:
@@ -116,7 +127,7 @@ def shape(shaped: Shaped, shaping: Shaping, *, chat: bool) -> None:
     for path in undoing(shaped.request, shaping):
         shaped.remove(path[:-1], path[-1:])
     if shaping.max_temperature is not None:
-        _cool(shaped, shaping.max_temperature)
+        _cool(shaped, shaping.max_temperature, wishes_of(shaping))
     if shaping.json_schema is not None:
         shaped.put("format", shaping.json_schema)
     if chat:
@@ -140,11 +151,20 @@ def undoing(request: Request, shaping: Shaping) -> Iterator[Path]:
     doomed = {name for wish in wishes for name in _UNDOES.get(wish, ())} | (request.strange if wishes else set())
     yield from ((name,) for name in request.members if name in doomed)
     options = request.members.get("options")
-    if "temperature" in wishes and isinstance(options, dict):
-        yield from (("options", name) for name in _SAMPLER if name in options)
+    for name in _undoing_options(options, wishes) if wishes and isinstance(options, dict) else ():
+        yield "options", name
 
 
-def _cool(shaped: Shaped, most: float) -> None:
+def _undoing_options(options: Mapping[str, object], wishes: AbstractSet[str]) -> Iterator[str]:
+    doomed = {name for wish in wishes for name in _OPTIONS_UNDO.get(wish, ())} | (options.keys() - fields.OPTIONS)
+    context = options.get("num_ctx")
+    long = isinstance(context, int) and not isinstance(context, bool) and context >= _LEAST_CONTEXT
+    if wishes & {"instructions", "continue"} and not long:
+        doomed.add("num_ctx")
+    yield from (name for name in options if name in doomed)
+
+
+def _cool(shaped: Shaped, most: float, wishes: AbstractSet[str]) -> None:
     given = shaped.request.temperature
     if given is not None and given <= most:
         return
@@ -156,8 +176,9 @@ def _cool(shaped: Shaped, most: float) -> None:
     elif options is None or shaped.body.get("options") is None:
         shaped.put("options", f'{{"temperature":{value}}}')
     else:
-        left = shaped.document.entries(("options",)).keys() - set(_SAMPLER)
-        comma = "," if left else ""
+        given_options = shaped.request.members["options"]
+        doomed = set(_undoing_options(given_options, wishes)) if isinstance(given_options, dict) else set()
+        comma = "," if shaped.document.entries(("options",)).keys() - doomed else ""
         shaped.splices.append(Splice(options[0] + 1, options[0] + 1, f'"temperature":{value}{comma}'))
 
 

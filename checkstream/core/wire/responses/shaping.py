@@ -165,7 +165,7 @@ _OPEN = frozenset({"in_progress", "incomplete"})
 
 def _constrain_tools(shaped: ShapedResponses, allow: Sequence[str]) -> None:
     """Take out the tools that are not on an allow-list, wherever they are offered, and choices that name one."""
-    given = shaped.body.get("input")
+    given, templated = shaped.body.get("input"), shaped.body.get("prompt") is not None
     inner = [("input", i, "tools") for i, item in enumerate(given if isinstance(given, list) else ()) if _offers(item)]
     for path in (("tools",), *inner):
         tools: object = shaped.body
@@ -175,11 +175,11 @@ def _constrain_tools(shaped: ShapedResponses, allow: Sequence[str]) -> None:
             continue
         doomed = [i for i, tool in enumerate(tools) if not tool_allowed(tool, allow)]
         if doomed and len(doomed) == len(tools) and path == ("tools",):
-            shaped.remove((), ("tools", "tool_choice", "parallel_tool_calls"))
-        elif doomed:
-            shaped.remove(path, doomed)
-    if shaped.body.get("prompt") is not None and shaped.body.get("tools") is None:
-        shaped.put("tools", "[]")  # in place of those that the template offers
+            shaped.remove((), ("tool_choice", "parallel_tool_calls", *(() if templated else ("tools",))))
+        if doomed:
+            shaped.remove(path, doomed)  # an empty list stands in place of those that a template offers
+    if templated and shaped.body.get("tools") is None:
+        shaped.put("tools", "[]")
     if not choice_allowed(shaped.body.get("tool_choice"), allow):
         shaped.remove((), ("tool_choice",))
 

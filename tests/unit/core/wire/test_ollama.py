@@ -120,6 +120,8 @@ def test_g31_a_field_that_nobody_knows_is_read_and_named() -> None:
         ({"temperature": 1, "mirostat": 2}, {"temperature": 0.2}),
         ({"mirostat": 2}, {"temperature": 0.2}),
         ({"temperature": 0.1}, {"temperature": 0.1}),
+        ({"dynatemp_range": 2}, {"temperature": 0.2}),
+        ({"dynatemp_range": 2, "top_k": 3, "more": {"temperature": 2}}, {"temperature": 0.2, "top_k": 3}),
     ],
 )
 @BOTH
@@ -128,6 +130,25 @@ def test_a_prompt_is_cooled_where_ollama_reads_it(surface: Any, options: Any, sh
     request = surface.read_request(json.dumps(body).encode())
     written = json.loads(surface.write_request(request, {}, Shaping(max_temperature=0.2)))
     assert written == {"model": "m", "options": shaped}
+
+
+@pytest.mark.parametrize(
+    ("wish", "options", "left"),
+    [
+        ({"instructions": ("Be brief.",)}, {"num_ctx": 8, "num_keep": 0, "seed": 1}, {"seed": 1}),
+        ({"continue_from": "So far"}, {"num_ctx": True, "num_keep": 4}, {}),
+        ({"instructions": ("Be brief.",)}, {"num_ctx": 32768, "stop": ["x"]}, {"num_ctx": 32768, "stop": ["x"]}),
+        ({"json_schema": "{}"}, {"num_ctx": 8, "stop": ['"'], "mood": "x"}, {"num_ctx": 8}),
+    ],
+)
+def test_g31_no_option_undoes_what_policies_want(wish: Any, options: Any, left: Any) -> None:
+    body = {"model": "m", "messages": [{"role": "user", "content": "hi"}], "options": options, "template": "x"}
+    request = CHAT.read_request(json.dumps(body).encode())
+    written = json.loads(CHAT.write_request(request, {}, Shaping(**wish)))
+    assert written["options"] == left
+    assert "template" not in written
+    named = {("options", name) for name in options.keys() - left.keys()}
+    assert set(CHAT.undone(request, Shaping(**wish))) == named | {("template",)}
 
 
 def test_a_chat_is_shaped_as_policies_want() -> None:

@@ -130,6 +130,9 @@ def test_a_request_is_shaped() -> None:
     assert "tool_choice" not in shaped(chosen, tools=("look_up",))
     assert "tools" not in shaped(body(tools=TOOLS[1:]), tools=("look_up",))
     assert shaped(body(prompt={"id": "p"}), tools=())["tools"] == []
+    templated = body(prompt={"id": "p"}, tools=[{"type": "function", "name": "pay"}], tool_choice="required")
+    assert shaped(templated, tools=("look",))["tools"] == []  # without any, the template's own were offered
+    assert "tool_choice" not in shaped(templated, tools=("look",))
     offering = [{"type": "additional_tools", "role": "developer", "tools": TOOLS}]
     assert [tool["name"] for tool in shaped(body(offering), tools=("look_up",))["input"][0]["tools"]] == ["look_up"]
 
