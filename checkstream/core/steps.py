@@ -20,6 +20,8 @@ _PIECE_WORK = 1200
 _DROPS_A_STEP = 2048
 _FEW_DROPPED = 32
 """Values of one container that are let go at once."""
+_FEW_BYTES = 4096
+"""Of JSON that has no more values than are let go in one step."""
 _JOINED_CHARS, _A_TEXT_CHARS = 262_144, 128
 """That are joined in one step; each text is as dear as so many."""
 _TAKEN_APART = (list, dict, set, deque)
@@ -65,10 +67,17 @@ def joining(texts: Iterable[str], between: str = "") -> Generator[None, None, st
     return joined
 
 
-def freeing(value: object, steps: Generator[None, None, Result]) -> Generator[None, None, Result]:
-    """Do some steps, then take a value apart that they have used, also where they fail; return what they come to."""
+def freeing(value: object, steps: Generator[None, None, Result], size: int) -> Generator[None, None, Result]:
+    """Do some steps, then take a value apart that they have used, also where they fail; return what they come to.
+
+    Args:
+        value: What was read of some bytes.
+        steps: What uses it.
+        size: How many bytes: what stands in few of them is free as soon as nobody has it.
+    """
     result = yield from freeing_if_failed(value, steps)
-    yield from dropping(value)
+    if size > _FEW_BYTES:
+        yield from dropping(value)
     return result
 
 

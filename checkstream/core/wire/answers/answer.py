@@ -388,7 +388,8 @@ def reading_whole(data: bytes, read: ReadChoice, own: frozenset[str]) -> Generat
     """
     body = yield from reading_object(data)
     answer = Answer(data, whole=True)
-    return (yield from freeing([body, answer.extras.found], _reading(answer, data, body, read, own, whole=True)))
+    reading = _reading(answer, data, body, read, own, whole=True)
+    return (yield from freeing([body, answer.extras.found], reading, len(data)))
 
 
 def _reading(

@@ -36,7 +36,7 @@ class Counting:
             WireError: not a JSON object with a count or an error.
         """
         found = yield from reading_object(body)
-        return (yield from freeing(found, self._reading(found, body)))
+        return (yield from freeing(found, self._reading(found, body), len(body)))
 
     def _reading(self, found: dict[str, object], body: bytes) -> Generator[None, None, Unit]:
         answer, failure = Answer(body, whole=True), failure_of(found)

@@ -175,7 +175,7 @@ def reading_whole(data: bytes) -> Generator[None, None, Unit]:
     """
     body = yield from reading_object(data)
     answer = Answer(data, whole=True)
-    return (yield from freeing([body, answer.extras.found], _whole(answer, data, body)))
+    return (yield from freeing([body, answer.extras.found], _whole(answer, data, body), len(data)))
 
 
 def _whole(answer: Answer, data: bytes, body: dict[str, object]) -> Generator[None, None, Unit]:

@@ -53,7 +53,8 @@ def reading_whole(data: bytes, read: Read) -> Generator[None, None, Unit]:
     """
     body = yield from reading_object(data)
     answer = Answer(data, whole=True)
-    return (yield from freeing([body, answer.extras.found], _reading(answer, data, body, read, whole=True)))
+    reading = _reading(answer, data, body, read, whole=True)
+    return (yield from freeing([body, answer.extras.found], reading, len(data)))
 
 
 def _reading(

@@ -101,7 +101,7 @@ class OpenAIInputs(OpenAISurface):
             WireError: not JSON of the surface's form.
         """
         found = yield from objects.reading_object(body)
-        return (yield from freeing(found, self._reading(found, body)))
+        return (yield from freeing(found, self._reading(found, body), len(body)))
 
     def _reading(self, found: dict[str, object], body: bytes) -> Generator[None, None, Unit]:
         error = found.get("error")

@@ -210,7 +210,7 @@ class ResponseReceiving:
         """
         body = yield from reading_object(data)
         answer = Answer(data, whole=True)
-        return (yield from freeing([body, answer.extras.found], self._whole(answer, data, body)))
+        return (yield from freeing([body, answer.extras.found], self._whole(answer, data, body), len(data)))
 
     def _whole(self, answer: Answer, data: bytes, body: dict[str, object]) -> Generator[None, None, Unit]:
         self._items.begin(answer)
