@@ -20,6 +20,7 @@ from checkstream.core.policy.action import (
     Redact,
     RequireDisclaimer,
     RewriteSpan,
+    SafeMode,
     holds_text,
 )
 from checkstream.core.policy.program import READ_AS_ONE, Entry, RuleMeta, Scope, Signal, Variable
@@ -35,6 +36,8 @@ _STEADY = frozenset({"context", "request", "given", "conversation", "fired", *RE
 """Kinds of variables that are the same for a whole exchange, whenever they may be read."""
 _ADDS_UP = Stage.INGRESS, "user"
 """Where the texts are whose scores add up over a conversation."""
+_ANCHORS = ("^", "$", "\\A", "\\z")
+"""What a pattern that was written for a text of its own may begin or end with."""
 _GRAINS: tuple[Literal["span", "word", "sentence"], ...] = ("span", "word", "sentence")
 
 
@@ -141,6 +144,12 @@ def _scope(
         risk_labels=frozenset(
             signals[signal].name for rule in here if _acts(rule) for signal in scored.intersection(rule.needs)
         ),
+        anchored=any(
+            mark in pattern_of(signal, signals[signal]).regex
+            for signal in (hold | watch) - asked
+            if signals[signal].kind == "pattern"
+            for mark in _ANCHORS
+        ),
         rules=MappingProxyType({signal: tuple(found) for signal, found in sorted(by_signal.items())}),
         bare=tuple(bare) if stage is Stage.EGRESS and channel == "content" else (),
         active=tuple(active),
@@ -191,6 +200,16 @@ def _grain(rule: RuleMeta) -> Literal["span", "word", "sentence"]:
     """Return the largest scope of a rule's edits; only what is enforced holds text."""
     scopes = [action.scope for action in rule.actions if isinstance(action, Redact | RewriteSpan)]
     return max(scopes, key=_GRAINS.index) if scopes and rule.mode == "enforce" else "span"
+
+
+def turns_of(rules: Sequence[RuleMeta]) -> bool:
+    """Tell whether a rule may have an answer continued under stricter parameters."""
+    return any(
+        rule.mode == "enforce"
+        and Stage.MIDSTREAM in rule.stages
+        and any(isinstance(action, SafeMode) for action in rule.actions)
+        for rule in rules
+    )
 
 
 def bare_of(rules: Sequence[RuleMeta], entries: Sequence[Entry]) -> tuple[Entry, ...]:

@@ -18,7 +18,7 @@ from checkstream.core.cel.code import Instruction
 from checkstream.core.cel.values import Value
 from checkstream.core.match.patterns import Pattern, PatternSet
 from checkstream.core.match.placeholders import Placeholders, kind_of
-from checkstream.core.policy.action import Allow, AnyAction, SafeMode, Severity, holds_text
+from checkstream.core.policy.action import Allow, AnyAction, Severity, holds_text
 from checkstream.core.policy.spares import Spares
 from checkstream.core.terms import Facts, Stage, Told
 
@@ -207,6 +207,8 @@ class Scope(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     """Entity that a model finds -> its signals, one for each model that rules of this scope ask for it."""
     risk_labels: frozenset[str] = frozenset()
     """`model.label` of the scores that make out the risk of a text: rules here act against what reaches them."""
+    anchored: bool = False
+    """A pattern that a policy has written for a text of its own is searched here: it says where one begins or ends."""
     rules: Mapping[int, tuple[Entry, ...]]
     """Signal -> the rules that it can fire here."""
     bare: tuple[Entry, ...] = ()
@@ -276,16 +278,8 @@ class Program(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     """Ingress channels whose words are remembered, for triggers on what models find."""
     steady: frozenset[int] = frozenset()
     """Starts of code that reads only the context and the request: its value is the same for a whole exchange."""
-
-    @property
-    def turns(self) -> bool:
-        """A rule may have an answer continued under stricter parameters."""
-        return any(
-            rule.mode == "enforce"
-            and Stage.MIDSTREAM in rule.stages
-            and any(isinstance(action, SafeMode) for action in rule.actions)
-            for rule in self.rules
-        )
+    turns: bool = False
+    """A rule may have an answer continued under stricter parameters."""
 
     @property
     def searched(self) -> frozenset[tuple[Pattern, ...]]:

@@ -30,6 +30,7 @@ from checkstream.core.policy.link import (
     remembered_of,
     scopes_of,
     steady_of,
+    turns_of,
     worded_of,
 )
 from checkstream.core.policy.naming import placeholders_of, restores_of
@@ -107,6 +108,7 @@ def assemble(
         placeholders=placeholders,
         restores=restores_of(signals, rules),
         worded=worded_of(signals),
+        turns=turns_of(rules),
         steady=steady_of(code, variables, _starts(rules, entries)),
     )
     return msgspec.structs.replace(program, hash=hashlib.sha256(stored(program)).hexdigest())

@@ -28,8 +28,6 @@ from checkstream.core.wire.json_text.spans import NAME, Path
 _STAGES = (Stage.MIDSTREAM, Stage.EGRESS)
 _BETWEEN = "\n|\n"
 """Stands between texts that are searched at once: what a pattern finds over it is looked at again, apart."""
-_ANCHORS = ("^", "$", "\\A", "\\z")
-"""What a pattern that was written for a text of its own may begin or end with."""
 _MOST_SEARCHES = 512
 """For what is loud in one unit; what is left then is judged, whatever it says."""
 _EXTRAS, _CHARS_A_STEP = 256, 16_384
@@ -127,9 +125,7 @@ class Extras:
         """Nothing of the latest unit was left for a judge."""
         self._program = program
         scopes = [program.scope(stage, "extra") for stage in _STAGES]
-        patterns = [each for scope in scopes for found in (scope.hold, scope.watch) for each in found.patterns]
-        written = [each.regex for each in patterns if program.signals[each.signal].kind == "pattern"]
-        self._anchored = any(mark in regex for regex in written for mark in _ANCHORS)
+        self._anchored = any(scope.anchored for scope in scopes)
         self._asked = any(scope.hold_classifiers or scope.watch_classifiers for scope in scopes)
         self._quiet: set[str] = set()
         self._places: dict[tuple[int, Path, int], _Place] = {}
