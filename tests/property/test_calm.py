@@ -169,8 +169,6 @@ def test_g03_transcripts_come_to_what_they_come_to_in_full(folder: Path) -> None
     if not (folder / "case.yaml").exists():
         pytest.skip("no case")
     case = Case(folder)
-    if not case.streaming:
-        return
     with watched():
         for cut in case.script.cuts[:2]:
             case.play(case.plan(), cut)
@@ -215,3 +213,61 @@ def test_g03_texts_on_each_surface_come_to_what_they_come_to_in_full(surface: st
                 exchange = Exchange(SURFACES[surface], PLANS[name])
                 exchange.send(RequestReceived(in_words(surface, script)))
                 _take(exchange, [UpstreamOpened(200, streaming=True), *events, UpstreamClosed()], chance.randrange(3))
+
+
+_MORE: list[dict[str, object]] = [
+    {},
+    {"refusal": "No."},
+    {"reasoning_content": "fed"},
+    {"tool_calls": [{"index": 0, "id": "c", "type": "function", "function": {"name": "f", "arguments": "{}"}}]},
+]
+_BESIDES: list[dict[str, object]] = [
+    {},
+    {"usage": {"total_tokens": 3}},
+    {"id": "ann.lee@northwind.example"},
+    {"odd": "sword"},
+]
+
+
+@st.composite
+def _wholes(draw: st.DrawFn) -> list[AnyEvent]:
+    """Return an answer that is not streamed: mostly one text, now and then something else."""
+    pieces = st.one_of(WORDS, WORDS, WORDS, st.sampled_from([" x", "\n", " <EMAIL_1>", " \u00a0s\u00adword"]))
+    message = {"role": "assistant", "content": "".join(draw(st.lists(pieces, max_size=40)))}
+    message |= draw(st.sampled_from([{}, {}, {}, *_MORE]))
+    reason = draw(st.sampled_from(["stop", "stop", "length", "tool_calls", None]))
+    choices = range(draw(st.sampled_from([1, 1, 1, 1, 2, 0])))
+    told = [{"index": number, "message": message, "finish_reason": reason} for number in choices]
+    body = json.dumps({"model": "m", "choices": told, **draw(st.sampled_from([{}, {}, *_BESIDES]))}).encode()
+    status, last = (
+        draw(st.sampled_from([200, 200, 200, 503])),
+        draw(st.sampled_from([None, Draining(), DownstreamClosed()])),
+    )
+    events: list[AnyEvent] = [UpstreamOpened(status, streaming=False), UpstreamBytes(body)]
+    return [*events, *([] if last is None else [last]), UpstreamClosed()]
+
+
+@pytest.mark.parametrize("name", PLANS)
+@given(events=_wholes())
+@settings(max_examples=25)
+def test_g01_g03_whole_answers_come_to_what_they_come_to_judged(name: str, events: list[AnyEvent]) -> None:
+    with watched():
+        _play(PLANS[name], events, 0)
+
+
+@pytest.mark.parametrize("surface", APIS)
+def test_g01_g03_short_whole_answers_of_prose_leave_as_they_came(surface: str) -> None:
+    untouched = 0
+    for path in sorted(TEXTS.glob("*.txt")):
+        for chars in (90, 400, 700):
+            script = Script(choices=[Choice(content=path.read_text("utf-8")[:chars])])
+            body = told(surface, script, stream=False)
+            events: list[AnyEvent] = [UpstreamOpened(200, streaming=False), UpstreamBytes(body), UpstreamClosed()]
+            with watched() as made:
+                exchange = Exchange(SURFACES[surface], PLANS["defaults"])
+                exchange.send(RequestReceived(in_words(surface, script, stream=False)))
+                _take(exchange, events, 0)
+            untouched += made[0]._course.whole.untouched
+            assert exchange.out.reply is not None
+            assert not made[0]._course.whole.untouched or exchange.out.reply.body == body
+    assert untouched >= 4

@@ -10,6 +10,7 @@ from checkstream.core.exchange.body import Body
 from checkstream.core.exchange.course import Course, Ending, State
 from checkstream.core.exchange.meter import DONE, Steps
 from checkstream.core.exchange.midstream.blocks import Blocks
+from checkstream.core.exchange.untouched import leaving_as_it_came
 from checkstream.core.steps import dropping
 from checkstream.core.terms import Channel, Unit
 from checkstream.core.wire.framing import PIECE_WORK, Decoder, pieces
@@ -314,8 +315,9 @@ class Incoming:
             return
         course.state = State.CLOSING
         course.ending = Ending("upstream_failed" if failed and not unit.choices else "complete")
-        yield from course.intake.take(unit)
-        yield from course.endings.end_common()
+        if not (yield from leaving_as_it_came(course, unit)):
+            yield from course.intake.take(unit)
+            yield from course.endings.end_common()
 
     def _whole(self, body: bytes) -> Generator[None, None, Unit]:
         """Return a whole answer with what of it rules must judge as deltas, and forget the rest of it in steps.

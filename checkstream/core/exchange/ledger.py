@@ -94,6 +94,11 @@ class Ledger:
         if len(self._besides) < 2 * _MAX_UNSCANNED:
             self._besides.setdefault(_named(name))
 
+    def read(self, stage: Stage, kind: str, chars: int = 0) -> None:
+        """Note that a channel was read for which no judge was made, with so many characters of an answer."""
+        self._seen.kinds.add((stage, kind))
+        self._seen.answered += chars
+
     def unscanned(self, name: str) -> None:
         """Note that something was passed on without a scan."""
         if len(self._unscanned) < _MAX_UNSCANNED:

@@ -37,11 +37,22 @@ class WholeAnswer:
         self._choices = choices
         self._first: tuple[Unit, dict[int, str]] | None = None
         """The unit that was continued, and what its texts became before the turn."""
+        self._untouched: tuple[Unit, float] | None = None
+        """The answer, and when it had come, where nothing is to be done to it."""
 
     @property
     def turned(self) -> bool:
         """It is continued: its first part is kept, for the second to be joined to it."""
         return self._first is not None
+
+    @property
+    def untouched(self) -> bool:
+        """It leaves as it came."""
+        return self._untouched is not None
+
+    def leave_as_it_came(self, unit: Unit, now: float) -> None:
+        """Take an answer to which nothing is to be done, all of which has come at `now`, seconds."""
+        self._untouched = unit, now
 
     def turning(self) -> Walk:
         """Keep, in steps, what has come as the first part, all of which has been decided up to the turn."""
@@ -54,6 +65,9 @@ class WholeAnswer:
         Raises:
             WireError: its JSON does not allow the edit that the policy wants.
         """
+        if self._untouched is not None:
+            unit, arrived = self._untouched
+            return Released(unit.raw, now - arrived)
         if self._first is None:
             return (yield from self._editing(now))
         if not len(self._outbox):

@@ -113,6 +113,13 @@ class Writer:
         if judge.channel.kind == "content":
             self._note(judge.channel.choice, text)
 
+    def hand_over(self, number: int, text: str) -> None:
+        """Note that a whole answer leaves as it came, whose only text is the content of a choice."""
+        self.released_chars += len(text)
+        self.heard.feed(number, text)
+        if self.telling is not None and number == 0:
+            self.telling.feed(text)
+
     # --- units that are edited
 
     def editing(self, waiting: Waiting) -> Generator[None, None, list[bytes]]:
