@@ -1,5 +1,5 @@
 """Two guards of one exchange: one that takes calm events quickly, and one that takes each event and each word in full.
-So it does with whole answers that leave as they came.
+So it does with whole answers that leave as they came, and with texts in which nothing is found.
 
 The second is the oracle of the first.
 """
@@ -18,6 +18,8 @@ from checkstream.core.events import AnyEvent
 from checkstream.core.exchange import incoming, machine
 from checkstream.core.exchange.calm import Calm
 from checkstream.core.exchange.guard import Guard
+from checkstream.core.exchange.ingress import joining
+from checkstream.core.exchange.silent import finding_nothing
 from checkstream.core.exchange.untouched import leaving_as_it_came
 from checkstream.core.match.word_reader import WordReader
 from tests.fuzz import exchange as fuzzed
@@ -90,6 +92,7 @@ def watched() -> Iterator[list[Twin]]:
         patch.setattr(
             incoming, "leaving_as_it_came", lambda *given: _nothing() if Twin.slow else leaving_as_it_came(*given)
         )
+        patch.setattr(joining, "finding_nothing", lambda *given: _nothing() if Twin.slow else finding_nothing(*given))
         patch.setattr(machine, "Guard", Twin)
         patch.setattr(fuzzed, "Guard", Twin)
         yield Twin.made

@@ -118,12 +118,20 @@ class Checking:
         """The route refuses what is not text."""
         return self._plan.parts == "refuse"
 
-    def judge(self, channel: Channel, stage: Stage, manner: Manner, *, said: str = "") -> Judge:
-        """Return a new judge for `channel`, with its followers; `said` of it has been sent already, when it goes on."""
+    def judge(self, channel: Channel, stage: Stage, manner: Manner, *, said: str = "", followed: bool = True) -> Judge:
+        """Return a new judge for `channel`.
+
+        Args:
+            channel: Which text it is.
+            stage: The section of the policy that applies.
+            manner: How it is read.
+            said: Has been sent of it already, when it goes on.
+            followed: With its followers; else they have nothing to do.
+        """
         prelude = said[-_PRELUDE_CHARS:]
         before = said[: len(said) - len(prelude)]
         judge = Judge(channel, stage, self._brief(), manner, before=before, prelude=prelude)
-        if manner.scope is None:
+        if manner.scope is None and followed:
             judge.follow(stage, said=said)
         if stage is Stage.MIDSTREAM:
             judge.follow(Stage.EGRESS, said=said)

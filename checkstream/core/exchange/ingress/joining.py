@@ -15,8 +15,9 @@ from checkstream.core.exchange.checking import Checking
 from checkstream.core.exchange.ingress.borders import Edge, edges, looking
 from checkstream.core.exchange.ingress.joined import PLACES_A_STEP, PLACES_WORK, Joined, Spelled
 from checkstream.core.exchange.ingress.told import Rows, edge_of, strings_in, suspicious
-from checkstream.core.exchange.meter import CHANNEL_WORK
-from checkstream.core.exchange.quiet import LEAST_CHARS, listen
+from checkstream.core.exchange.meter import CHANNEL_WORK, Steps
+from checkstream.core.exchange.quiet import LEAST_CHARS, Found, listen
+from checkstream.core.exchange.silent import SHORT_CHARS, finding_nothing
 from checkstream.core.match.decoded import decoded
 from checkstream.core.match.spelled import LEAST_WORDS, LEAST_WORDS_IN_TEXT, NAMES_CHARS, names
 from checkstream.core.match.work import Work
@@ -89,7 +90,7 @@ class Joining:
             spelled.close()
             place = spelled.first
             kind, position = self._deltas[place].channel.kind, self._deltas[place].channel.choice
-            self._take(spelled, Channel(kind, position, _SPELLED), Manner(grid=False))
+            yield from self._take(spelled, Channel(kind, position, _SPELLED), Manner(grid=False))
         return self.joined
 
     def _message(self, kind: str, position: int, found: Sequence[int], *, parts: bool) -> Generator[None, None, None]:
@@ -97,7 +98,7 @@ class Joining:
         meter = self._checking.meter
         lines = Joined()
         yield from meter.stepping(lines.add(self._deltas, found, "\n"), PLACES_WORK)
-        self._take(lines, Channel(kind, position), Manner(grid=False))
+        yield from self._take(lines, Channel(kind, position), Manner(grid=False))
         if not parts:
             return
         joined, seams, at = list[int](), list[int](), 0
@@ -112,7 +113,7 @@ class Joining:
         if len(joined) > 1:
             run = Joined()
             yield from meter.stepping(run.add(self._deltas, joined, ""), PLACES_WORK)
-            self._take(run, Channel(kind, position, _PARTS), Manner(grid=False, seams=tuple(seams[1:])))
+            yield from self._take(run, Channel(kind, position, _PARTS), Manner(grid=False, seams=tuple(seams[1:])))
 
     def _borders(self, places: Mapping[tuple[str, int], Sequence[int]]) -> Generator[None, None, None]:
         """Take, for each kind of channel, what stands over the border of a message and the next."""
@@ -127,7 +128,9 @@ class Joining:
             borders = yield from looking(rows, kind, patterns, self._checking.meter, self._checking.quiet)
             if borders.text:
                 manner = Manner(grid=False, asks=False, seams=tuple(borders.seams))
-                self._take(borders, Channel(kind, self._deltas[messages[0][0]].channel.choice, _BORDERS), manner)
+                yield from self._take(
+                    borders, Channel(kind, self._deltas[messages[0][0]].channel.choice, _BORDERS), manner
+                )
 
     def _told(self, places: Mapping[tuple[str, int], Sequence[int]]) -> Generator[None, None, None]:
         """Take what stands over the strings of a message of tools: of its values, its parts, and JSON that is text."""
@@ -157,7 +160,7 @@ class Joining:
                 borders = yield from looking(rows_, kind, patterns, meter, None, known=True)
                 if borders.text:
                     manner = Manner(grid=False, asks=False, seams=tuple(borders.seams))
-                    self._take(borders, Channel(kind, 0, _TOLD), manner)
+                    yield from self._take(borders, Channel(kind, 0, _TOLD), manner)
             yield
 
     def _message_of_tools(self, places: Sequence[int], kinds: Mapping[str, Rows]) -> Generator[None, None, None]:
@@ -199,7 +202,7 @@ class Joining:
             ends = frozenset(run[-1] for run in runs)
             yield from self._checking.meter.stepping(entries.add(self._deltas, found, "", ends), PLACES_WORK)
             channel = Channel(kind, self._deltas[found[0]].channel.choice, _LISTED)
-            self._take(entries, channel, Manner(grid=False, asks=False, seams=tuple(seams)))
+            yield from self._take(entries, channel, Manner(grid=False, asks=False, seams=tuple(seams)))
             yield
 
     def _words(self) -> Generator[None, None, None]:
@@ -212,7 +215,9 @@ class Joining:
         for kind, found in lines.items():
             told = Joined()
             yield from self._checking.meter.stepping(told.add(self._deltas, found, " ", ends), PLACES_WORK)
-            self._take(told, Channel(kind, self._deltas[found[0]].channel.choice, _WORDS), Manner(grid=False))
+            yield from self._take(
+                told, Channel(kind, self._deltas[found[0]].channel.choice, _WORDS), Manner(grid=False)
+            )
             yield
 
     def _names(self, channel: Channel, found: Sequence[int]) -> Generator[None, None, None]:
@@ -223,7 +228,7 @@ class Joining:
         if self._checking.program.scope(Stage.INGRESS, channel.kind).hold_classifiers:
             work = Work()
             quiet.besides = yield from meter.counting(decoded(quiet.text, work), work)
-        self._take(quiet, channel, Manner(grid=False, asks=bool(quiet.besides)))
+        yield from self._take(quiet, channel, Manner(grid=False, asks=bool(quiet.besides)))
 
     def _spell(self, place: int, delta: Delta) -> Generator[None, None, None]:
         """Take the sentences that stand as names in a text."""
@@ -239,17 +244,37 @@ class Joining:
                 self._checking.meter.spend(_NAMING_WORK)
                 yield
 
-    def _take(self, joined: Joined, channel: Channel, manner: Manner) -> None:
+    def _take(self, joined: Joined, channel: Channel, manner: Manner) -> Steps:
         quiet = self._checking.quiet
         asks = quiet is not None and len(joined.text) >= LEAST_CHARS
         before = quiet.found(channel.kind, joined.text) if quiet is not None and asks else None
         if before is not None:
             manner = msgspec.structs.replace(manner, before=before)
-        joined.judge = self._checking.judge(channel, Stage.INGRESS, manner)
+        followed = not (yield from self._is_read(channel.kind, joined.text, before))
+        joined.judge = self._checking.judge(channel, Stage.INGRESS, manner, followed=followed)
         if asks and before is None:
             listen(joined.judge)
         self._checking.meter.spend(CHANNEL_WORK)
         self.joined.append(joined)
+
+    def _is_read(self, kind: str, text: str, before: Found | None) -> Generator[None, None, bool]:
+        """Tell, in a step, whether rules that hold no text have nothing to do with a text, and note that they read it.
+
+        Args:
+            kind: Of its channel.
+            text: All of it.
+            before: What is known to be found in it.
+        """
+        scope = self._checking.program.scope(Stage.INGRESS, kind)
+        if not len(scope.watch) or scope.watch_classifiers or scope.bare:
+            return False
+        if before is not None:
+            nothing = not any(before[1:])
+        else:
+            nothing = len(text) <= SHORT_CHARS and (yield from finding_nothing(scope.watch, text, self._checking.meter))
+        if nothing:
+            self._checking.ledger.read(Stage.INGRESS, kind)
+        return nothing
 
 
 def _is_spaced(text: str) -> bool:
