@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping
 
 from checkstream.core.channel.actions import Firing
@@ -17,11 +18,25 @@ from checkstream.core.policy.program import RuleMeta, Waits
 from checkstream.core.policy.spares import spared_with
 from checkstream.core.terms import Finding, Span
 
+_ANY = math.inf
+"""No score is as high."""
+
 
 class Answers:
     """Turns the answers to checks into firings of rules."""
 
-    __slots__ = ("_asked", "_decider", "_fired", "_holdback", "_noted", "_page", "_place", "_spared", "entities")
+    __slots__ = (
+        "_asked",
+        "_decider",
+        "_fired",
+        "_holdback",
+        "_labels",
+        "_noted",
+        "_page",
+        "_place",
+        "_spared",
+        "entities",
+    )
 
     def __init__(
         self, place: Place, decider: Decider, holdback: Holdback, page: Page, *, asked: tuple[str, ...], noted: Noted
@@ -42,6 +57,8 @@ class Answers:
         self._holdback = holdback
         self._page = page
         self._noted = noted
+        self._labels: tuple[str, ...] | None = None
+        """Those of the asked that rules read; None: nobody has answered."""
         self._fired: set[int] = set()
         """Rules that the scores of the last check have fired."""
         self._spared: list[Span] = []
@@ -81,9 +98,9 @@ class Answers:
         start = max(check.window.start, self._holdback.cleared if self._place.leads else 0)
         span = Span(min(start, check.position), check.position)
         scored: list[Firing] = []
-        fired: set[int] = set()
+        fired, least = set[int](), self._place.scope.least
         for signal, score in scores:
-            if self._decider.is_low(signal, score):  # nearly always
+            if score < least.get(signal, _ANY):  # nearly always
                 continue
             for number, firing in self._decider.fired(signal, span, score, covered=True).items():
                 fired.add(number)
@@ -122,11 +139,13 @@ class Answers:
     def usable(self, scores: dict[str, float], check: Check) -> bool:
         """Tell whether every label that a rule reads has a score from 0 to 1, and entities stand within the window."""
         size = check.window.end - check.window.start
-        return all(
-            0.0 <= scores.get(name, -1.0) <= 1.0
-            for name, signal in self._place.scope.score_signals.items()
-            if self._place.program.signals[signal].classifier in self._asked
-        ) and all(each.end <= size and 0.0 <= each.score <= 1.0 for each in check.entities)
+        if self._labels is None:
+            known, signals = self._place.scope.score_signals, self._place.program.signals
+            self._labels = tuple(name for name in known if signals[known[name]].classifier in self._asked)
+        for name in self._labels:
+            if not 0.0 <= scores.get(name, -1.0) <= 1.0:
+                return False
+        return all(each.end <= size and 0.0 <= each.score <= 1.0 for each in check.entities)
 
     def closed_rule(self) -> RuleMeta | None:
         """Return the first rule that a failed classifier might have fired and whose fail mode is closed.

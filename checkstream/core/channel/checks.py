@@ -154,6 +154,7 @@ class Checks:
 
     __slots__ = (
         "_ending",
+        "_entity_tokens",
         "_floor",
         "_grid",
         "_kept_tokens",
@@ -161,6 +162,7 @@ class Checks:
         "_settings",
         "_starts",
         "_taken",
+        "_waiting",
         "cleared",
         "dropped",
         "due",
@@ -192,8 +194,10 @@ class Checks:
         """End of the last check that was asked for."""
         self._taken = 0
         """End of the last check that was handed out."""
-        waiting = settings.check_every + settings.most_tokens + settings.entity_tokens
-        self._kept_tokens = max(settings.window, waiting + 1)
+        self._entity_tokens = settings.entity_tokens
+        self._waiting = settings.most_tokens + self._entity_tokens
+        """The most tokens that wait behind a check."""
+        self._kept_tokens = max(settings.window, settings.check_every + self._waiting + 1)
         """The most tokens that a check asks back for."""
 
     @property
@@ -263,7 +267,7 @@ class Checks:
         first = recent[-settings.window :][0] if recent else 0
         window = Span(min(max(first, self._floor), position), position)
         covered = self.due[-1].position if self.due else self._taken
-        waiting = settings.most_tokens + settings.entity_tokens
+        waiting = self._waiting
         still_open = recent[-settings.check_every - waiting :][0] if recent else window.start
         check = Check(
             position=position,
@@ -301,7 +305,7 @@ class Checks:
             entities: Classifiers that find entities are asked.
         """
         hold = 0 if check.final else self._settings.hold(risk, language, entities=entities)
-        starts, held = check.starts, hold + self._settings.entity_tokens
+        starts, held = check.starts, hold + self._entity_tokens
         end = (check.position if hold == 0 else starts[-hold]) if len(starts) >= hold else self.cleared
         begun = (end if held == 0 else starts[-held]) if len(starts) >= held else 0
         return Reach(max(end, self.cleared), begun)

@@ -129,12 +129,12 @@ class Decider:
 
     def score(self, position: int, scores: Mapping[str, float]) -> list[tuple[int, float]]:
         """Note the scores of the check at `position`; return those that rules read, in a fixed order."""
-        facts, signals = self._facts, self._scope.score_signals
-        known = [(signals[name], scores[name]) for name in sorted(scores) if name in signals]
+        facts, labels, peaks = self._facts, self._scope.risk_labels, self._facts.peaks
+        known = [(signal, scores[name]) for name, signal in self._scope.score_signals.items() if name in scores]
+        facts.scores.update(known)
         for signal, score in known:
-            facts.scores[signal] = score
-            facts.peaks[signal] = max(facts.peaks.get(signal, 0.0), score)
-        self.risks.take(position, (score for name, score in scores.items() if name in self._scope.risk_labels))
+            peaks[signal] = max(peaks.get(signal, 0.0), score)
+        self.risks.take(position, [score for name, score in scores.items() if name in labels])
         facts.stream.risk, facts.stream.trend = self.risks.latest
         return known
 
@@ -204,13 +204,6 @@ class Decider:
             else:
                 self._postpone(waits, entry, span, confidence)
         return firings
-
-    def is_low(self, signal: int, score: float) -> bool:
-        """Tell whether a score that a check has just given is below all that rules ask of it here, now or later."""
-        for entry in self._scope.rules.get(signal, ()):
-            if entry.floor is None or score >= entry.floor or self._program.rules[entry.rule].waits is Waits.END:
-                return False
-        return True
 
     def fired_by_check(self, position: int) -> list[Firing]:
         """Return the rules that fire over what has waited for the check at `position`."""

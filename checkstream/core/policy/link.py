@@ -23,7 +23,7 @@ from checkstream.core.policy.action import (
     SafeMode,
     holds_text,
 )
-from checkstream.core.policy.program import READ_AS_ONE, Entry, RuleMeta, Scope, Signal, Variable
+from checkstream.core.policy.program import READ_AS_ONE, Entry, RuleMeta, Scope, Signal, Variable, Waits
 from checkstream.core.policy.signals import entity_signal
 from checkstream.core.policy.variables import RECALLED
 from checkstream.core.terms import STAGE_CHANNELS, Facts, Stage
@@ -38,6 +38,8 @@ _ADDS_UP = Stage.INGRESS, "user"
 """Where the texts are whose scores add up over a conversation."""
 _ANCHORS = ("^", "$", "\\A", "\\z")
 """What a pattern that was written for a text of its own may begin or end with."""
+_ANY_SCORE = -1.0
+"""Scores are never below it."""
 _GRAINS: tuple[Literal["span", "word", "sentence"], ...] = ("span", "word", "sentence")
 
 
@@ -139,7 +141,8 @@ def _scope(
         hold_classifiers=tuple(sorted(hold_classifiers)),
         degradable=not recalled and all(_has_cheaper(rule, scored, asked) for rule in asking),
         watch_classifiers=tuple(sorted({signals[signal].classifier for signal in asked & watch})),
-        score_signals=MappingProxyType({signals[signal].name: signal for signal in sorted(scored)}),
+        score_signals=MappingProxyType(dict(sorted((signals[signal].name, signal) for signal in scored))),
+        least=MappingProxyType({signal: _least(found, rules) for signal, found in by_signal.items()}),
         entity_signals=_by_name(signals, asked - scored),
         risk_labels=frozenset(
             signals[signal].name for rule in here if _acts(rule) for signal in scored.intersection(rule.needs)
@@ -170,6 +173,13 @@ def _scope(
             isinstance(action, InjectDisclaimer) and action.position == "after_sentence" for action in enforced
         ),
     )
+
+
+def _least(entries: Sequence[Entry], rules: Sequence[RuleMeta]) -> float:
+    """Return the score below which none of some rules fires, now or later."""
+    floors = [entry.floor for entry in entries if rules[entry.rule].waits is not Waits.END]
+    known = [floor for floor in floors if floor is not None]
+    return min(known) if len(known) == len(entries) else _ANY_SCORE
 
 
 def _joins(rule: RuleMeta) -> bool:
@@ -290,7 +300,8 @@ def recent_of(
         watch=NOTHING,
         hold_classifiers=tuple(sorted({signals[signal].classifier for signal in scope.accumulates.values()})),
         watch_classifiers=(),
-        score_signals=scope.accumulates,
+        score_signals=MappingProxyType(dict(sorted(scope.accumulates.items()))),
+        least=MappingProxyType({}),
         rules=MappingProxyType({}),
         active=(),
     )

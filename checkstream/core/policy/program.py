@@ -202,7 +202,9 @@ class Scope(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     entity, with `match: any`): over the budget that one may decide without the score."""
     watch_classifiers: tuple[str, ...]
     score_signals: Mapping[str, int]
-    """`model.label` -> signal, for every score that a rule of this scope reads."""
+    """`model.label` -> signal, for every score that a rule of this scope reads; in the order of the names."""
+    least: Mapping[int, float]
+    """Signal -> the score below which no rule here fires for it, now or later; of any other none does."""
     entity_signals: Mapping[str, tuple[int, ...]] = MappingProxyType({})
     """Entity that a model finds -> its signals, one for each model that rules of this scope ask for it."""
     risk_labels: frozenset[str] = frozenset()
