@@ -1,8 +1,8 @@
-"""The work of the core on one token, counted and not timed: steps of the interpreter, and calls of functions in C.
+"""The work of the core on one token and on one short whole answer: steps of the interpreter, and calls of C.
 
-Both are the same in every run on every machine, so a few percent more of them are a regression and no noise. What a
-call in C costs is not seen: `core.py` times that. `kept.json` has the figures that `tests/unit/bench/test_counted.py`
-holds the code to.
+They are counted and not timed. Both are the same in every run on every machine, so a few percent more of them are a
+regression and no noise. What a call in C costs is not seen: `core.py` times that. `kept.json` has the figures that
+`tests/unit/bench/test_counted.py` holds the code to.
 
     python -m bench.counted [--write]
 """
@@ -10,9 +10,11 @@ holds the code to.
 from __future__ import annotations
 
 import argparse
+import json
 import sys
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -22,16 +24,17 @@ import msgspec
 from bench.policies import with_classifiers, with_scores
 from bench.scenario import FIRST, answer, event, request
 from checkstream.core.commands import Score
-from checkstream.core.events import AnyEvent, RequestReceived, Scored, UpstreamBytes, UpstreamOpened
+from checkstream.core.events import AnyEvent, RequestReceived, Scored, UpstreamBytes, UpstreamClosed, UpstreamOpened
 from checkstream.core.exchange.guard import Guard, Plan
 from checkstream.core.policy.compile import compile_sources
 from checkstream.core.policy.program import Program
 from checkstream.core.wire.surfaces import SURFACES
 
 KEPT = Path(__file__).with_name("kept.json")
-TOGETHER = "x25"
-NAMES = ("patterns", "default", f"patterns {TOGETHER}", f"default {TOGETHER}")
-_EVENTS = 280
+TOGETHER, WHOLE = "x25", "whole"
+NAMES = tuple(f"{policies}{how}" for how in ("", f" {TOGETHER}", f" {WHOLE}") for policies in ("patterns", "default"))
+_EVENTS, _WHOLE_CHARS = 280, 400
+_PROMPT = "Tell me in a few paragraphs how a lighthouse works, please."
 _READ = 25
 """Events of one read, where several come together."""
 _WAITING = 1
@@ -58,7 +61,7 @@ _PARTS: Mapping[str, str] = {
 
 
 class Count(msgspec.Struct, frozen=True, kw_only=True):
-    """What one event costs."""
+    """What one event costs, or one whole answer."""
 
     steps: float
     """Instructions of the interpreter."""
@@ -81,15 +84,20 @@ def count(name: str) -> Count:
 
     Args:
         name: `patterns` (the default policies without classifiers) or `default` (all of them; scores are low); with
-            `x25` behind it so many events come in each read.
+            `x25` behind it so many events come in each read; with `whole` it is all of an exchange whose answer is not
+            streamed.
     """
     policies, _, together = name.partition(" ")
     source, labels = (with_classifiers(), ()) if policies == "patterns" else with_scores()
     program = compile_sources([("bench.yaml", source)], labels)
     known = [label.name for label in labels]
-    read = _READ if together else 1
-    _stream(program, known, read)[0]()
-    run, events = _stream(program, known, read)
+    made = (
+        partial(_whole, program, known)
+        if together == WHOLE
+        else partial(_stream, program, known, _READ if together else 1)
+    )
+    made()[0]()
+    run, events = made()
     steps: Counter[str] = Counter()
     calls = 0
 
@@ -150,6 +158,27 @@ def _stream(program: Program, labels: Sequence[str], read: int) -> tuple[Callabl
     return run, len(told)
 
 
+def _whole(program: Program, labels: Sequence[str]) -> tuple[Callable[[], None], int]:
+    """Return what takes all of an exchange through a guard, whose short answer is not streamed; it is one event."""
+    text = "".join(answer("benign.txt"))[:_WHOLE_CHARS]
+    choice = {"index": 0, "message": {"role": "assistant", "content": text}, "finish_reason": "stop"}
+    body = {"id": "chatcmpl-1", "object": "chat.completion", "created": 1, "model": "m", "choices": [choice]}
+    body["usage"] = {"prompt_tokens": 10, "completion_tokens": 90, "total_tokens": 100}
+    asked = {"model": "m", "messages": [{"role": "user", "content": _PROMPT}]}
+    events: list[AnyEvent] = [RequestReceived(json.dumps(asked).encode()), UpstreamOpened(200, streaming=False)]
+    events += [UpstreamBytes(json.dumps(body).encode()), UpstreamClosed()]
+
+    def run() -> None:
+        guard = Guard(surface=SURFACES["openai.chat"], plan=Plan(program=program), digest=lambda _: "")
+        now, waiting = 1.0, deque(events)
+        while waiting:
+            now += 0.02
+            scores = [each for each in guard.receive(waiting.popleft(), now) if isinstance(each, Score)]
+            waiting.extendleft(Scored(each.ticket, dict.fromkeys(labels, 0.0)) for each in reversed(scores))
+
+    return run, 1
+
+
 def version() -> str:
     """Return the version of Python that steps are counted of."""
     return f"{sys.version_info.major}.{sys.version_info.minor}"
@@ -177,8 +206,8 @@ def section() -> list[str]:
     """Return the section of a report."""
     told = (
         "The default policies without classifiers (`patterns`), and with all of them (`default`), which answer before "
-        "two questions wait. A calm answer whose words have come before, an event in each read, or 25 (`x25`). What a "
-        "call in C costs is not seen."
+        "two questions wait. A calm answer whose words have come before, an event in each read, or 25 (`x25`); and all "
+        "of an exchange whose answer of 400 characters is not streamed (`whole`). What a call in C costs is not seen."
     )
     return ["## One event through the guard, counted", "", told, "", *lines({name: count(name) for name in NAMES}), ""]
 
