@@ -174,6 +174,11 @@ class Scan:
         """Return how many characters of a text, which `feed_words` did not take, it may take."""
         return self._reader.reach(text)
 
+    def wakes(self, text: str) -> bool:
+        """Tell whether a view but the raw one would see something in a text that has not been read."""
+        trigger = self._trigger
+        return trigger is not None and trigger.search(text if text.isascii() else _without_surrogates(text)) is not None
+
     def catch_up(self) -> None:
         """Decide what can be decided of a text of which that was put off."""
         if self._late:

@@ -14,12 +14,11 @@ import msgspec
 from checkstream.core.channel.judge import Judge
 from checkstream.core.exchange.checking import is_token
 from checkstream.core.exchange.meter import FEW_CHARS, Meter
-from checkstream.core.match.patterns import PatternSet
-from checkstream.core.match.scan import Scan
+from checkstream.core.exchange.silent import Look
 from checkstream.core.policy.program import Program
 from checkstream.core.pseudonyms.register import Register
 from checkstream.core.steps import Steps, joining
-from checkstream.core.terms import COMMON, Channel, Delta, Extra, Finding, Stage, Unit
+from checkstream.core.terms import COMMON, Channel, Delta, Extra, Stage, Unit
 from checkstream.core.wire.answers.answer import LEGACY_CALL
 from checkstream.core.wire.answers.extras import is_known
 from checkstream.core.wire.json_text.lists import ANYWHERE, told_by
@@ -62,29 +61,6 @@ class _Place(msgspec.Struct):
     judge: Judge | None = None
     open: bool = False
     """What has come may go on with the next unit."""
-
-
-class _Look:
-    """Reads a text until something is found in it."""
-
-    def __init__(self, patterns: PatternSet, *, late: bool) -> None:
-        self._scan = Scan(patterns, late=late)
-        self._found = False
-
-    @property
-    def ahead(self) -> int:
-        return self._scan.ahead
-
-    def feed(self, text: str) -> list[Finding]:
-        findings = [] if self._found else self._scan.feed(text)
-        self._found = self._found or bool(findings)
-        return findings
-
-    def end(self) -> bool:
-        return self._found or bool(self._scan.end())
-
-    def take_work(self) -> int:
-        return self._scan.work.take()
 
 
 class Extras:
@@ -448,7 +424,7 @@ class Extras:
             restored = scope.restored if len(self._register) else None
             for patterns in (restored or scope.hold, scope.watch):
                 if len(patterns):
-                    look = _Look(patterns, late=len(text) <= FEW_CHARS)  # all that is put off is one step
+                    look = Look(patterns, late=len(text) <= FEW_CHARS)  # all that is put off is one step
                     if (yield from self._meter.feeding(look, text)) or look.end():
                         return True
         return False
