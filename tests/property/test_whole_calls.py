@@ -299,7 +299,7 @@ def answered(message: dict[str, Any], reason: str | None, *, streaming: bool, si
         if form and len(told["name"]) % 2 == size % 2:
             head = {"index": call.get("index", 0), "id": call.get("id"), "type": form}
             pieces.append({"tool_calls": [head if size % 3 else {**head, form: {}}]})
-        elif size % 3 == 0:
+        elif form is None and size % 3 == 0:
             pieces.append({"function_call": {}})
         for at in range(-size, len(told[name]), size):
             said = {"name": told["name"], name: ""} if at < 0 else {name: told[name][at : at + size]}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import string
 from pathlib import Path
 
@@ -82,7 +83,8 @@ def test_who_looks_at_the_front_door_is_told_what_stands_here_and_where_to_go(pa
     said = wrong_path(ROUTES, path, "GET")
     assert "this is checkstream" in said
     assert "base URL" in said
-    assert said.endswith("`POST /v1/moderations` and 22 more")
+    assert re.search(r"`POST /v1/moderations` and \d+ more\Z", said)
+    assert len(said) < 400
     assert "this is checkstream" not in wrong_path(ROUTES, "/favicon.ico", "GET")
 
 
