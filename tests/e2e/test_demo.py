@@ -10,7 +10,10 @@ import pytest
 from tests.e2e.harness import Process, http, until
 
 
-@pytest.mark.parametrize("surface", ["openai", "responses", "anthropic", "ollama"])
+@pytest.mark.parametrize(
+    "surface",
+    ["openai", "anthropic", *(pytest.param(name, marks=pytest.mark.nightly) for name in ("responses", "ollama"))],
+)
 def test_the_demo_shows_every_case_and_leaves_nothing_running(tmp_path: Path, surface: str) -> None:
     demo = Process("-m", "checkstream", "demo", "--surface", surface, cwd=tmp_path, env={"COLUMNS": "100"})
     code = demo.popen.wait(120)

@@ -21,9 +21,9 @@ from tests.fuzz.targets import TARGETS
 CORPUS = Path(__file__).parent / "corpus"
 SLOW_S = 5.0
 """More processor time than this for one small input means that somebody can make the process stand still."""
-INPUTS = {"models": 200, "policy": 300, "transcript": 100, "audit": 400, "cuts": 500, "exchange": 1200}
+INPUTS = {"models": 100, "policy": 150, "transcript": 50, "audit": 200, "cuts": 200, "exchange": 500}
 """Inputs of the quick run where one takes long; the others get `MANY`."""
-MANY = 800
+MANY = 400
 NIGHTLY_S = float(os.environ.get("CHECKSTREAM_FUZZ_S", "60"))
 """Length of the long run, for each target."""
 

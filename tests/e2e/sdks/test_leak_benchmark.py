@@ -68,6 +68,7 @@ def test_g38_all_comes_back_and_nothing_leaks(tmp_path: Path, seed: str) -> None
     assert_perfect(*measured(tmp_path, seed, ["builtin:pseudonyms"]))
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("seed", ["0badc0de"])
 def test_g38_surrogates_come_back_and_nothing_leaks(tmp_path: Path, seed: str) -> None:
     assert_perfect(*measured(tmp_path, seed, with_surrogates(tmp_path)))

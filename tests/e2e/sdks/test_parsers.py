@@ -28,7 +28,7 @@ PARSING = {
 SAID = (b'"response.failed"', b'"type": "error"', b'"type":"error"')
 """Errors that the Responses API has events for: its SDKs hand them to their applications as such."""
 SPLITS = 2
-MADE_UP = 30
+MADE_UP = 15
 AT_ONCE = 50
 LANGUAGES = pytest.mark.parametrize("sdk", ["parsers", "parsers_node"])
 
