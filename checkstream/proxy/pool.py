@@ -114,7 +114,9 @@ class Pool:
                 expiring.cancel()
                 each.drop()
         expiring = asyncio.get_running_loop().call_later(_KEEP_S, self._expire, line, party)
-        self._idle.setdefault(party, {})[line] = expiring
+        lines = self._idle.pop(party, {})
+        lines[line] = expiring
+        self._idle[party] = lines  # behind all others: whoever has used theirs for the longest time goes first
 
     def _expire(self, line: Line, party: str) -> None:
         lines = self._idle.get(party, {})

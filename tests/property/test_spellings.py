@@ -356,21 +356,6 @@ JOINTS = (
     " \\\n  ",
     " +\n    ",
     "\n  + ",
-    " ++ ",
-    " <> ",
-    " ^ ",
-    ") + (",
-    " f",
-    " +\n    b",
-    " & _\n  ",
-    ".concat(",
-    ").append(",
-    ")\n   .append(",
-    ");\nout.append(",
-    ")\n  self.parts->push(",
-    "; s += ",
-    ";\n$key .= ",
-    "\n    text += f",
 )
 """What a program writes between two strings that it puts together."""
 

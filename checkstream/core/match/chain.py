@@ -15,7 +15,7 @@ import msgspec
 
 from checkstream.core.match.escapes import Unescaped
 from checkstream.core.match.lane import Lane
-from checkstream.core.match.markup import Unmarked, marks_from, may_be_read
+from checkstream.core.match.markup import Unmarked, marks_from
 from checkstream.core.match.normalise import COMPOSING, Folded, Leet, Reading, Spaced, View, apart, folds_nowhere
 from checkstream.core.match.patterns import PatternSet, Table
 
@@ -33,7 +33,7 @@ _TAIL_CHARS = 16
 def undecided(text: str) -> tuple[int, ...]:
     """Return where each view stops reading text of which the end is ASCII, and nothing is changed by any; in order."""
     folded = len(text) - (text[-1:] in COMPOSING)
-    unmarked = folded if text[folded - 1 : folded].isalpha() and may_be_read(text) else marks_from(text, folded)
+    unmarked = folded if text[folded - 1 : folded].isalpha() and "<" not in text else marks_from(text, folded)
     spaced = apart(text, unmarked, after_word=False)
     return len(text), folded, unmarked, spaced, spaced
 

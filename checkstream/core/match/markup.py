@@ -2,10 +2,9 @@
 
 So `4<b>1</b>1` is `411`, and `john**@**example.com` is what it shows. Marks at a word's edge part nothing that patterns
 look for, so text that is merely set in bold is read as it stands. A lone underscore belongs to names (`snake_case`) and
-stays, except beside an at-sign. Two strings that a program puts together (`"AKIA" + "..."`, `'a' . 'b'`, `s += "..."`,
-`.append("...")`, one behind the other) are one word, and so is one that mail has cut at the end of a line (`AKIA=`).
-Colours for a terminal that have lost their control character, or show it (`[31m`, `^[[0m`), are left out too; `escapes`
-sees to those that have it.
+stays, except beside an at-sign. Two strings that a program puts together (`"AKIA" + "..."`, `'a' . 'b'`, one behind the
+other) are one word, and so is one that mail has cut at the end of a line (`AKIA=`). Colours for a terminal that have
+lost their control character, or show it (`[31m`, `^[[0m`), are left out too; `escapes` sees to those that have it.
 """
 
 from __future__ import annotations
@@ -34,25 +33,18 @@ _PREFIXES: Final = "|".join(sorted({name[:size] for name in _NAMES.split("|") fo
 _TAG_BEGUN: Final = (
     rf"(?:</?(?i:{_PREFIXES})?|</?(?i:{_NAMES})(?:[ \t]{_INSIDE}{{0,40}})?/?|<!-?|<!--{_INSIDE}{{0,42}})"
 )
-_GAP: Final = r"[ \t]{0,4}(?:[\\_]?\r?\n[ \t]{0,40})?"
-_OPERATOR: Final = r"(?:\+{1,2}|&|~|\.{1,2}|\|\||<<|<>|\^|-join)"
-_KIND: Final = "(?:[bBfFrRuUL@$]{1,2})"
-"""Of a string, before its quote."""
-_BREAK: Final = r"(?:;[ \t]{0,4})?(?:;|\r?\n)[ \t]{0,40}"
-_CALL: Final = r"[.>](?:append|concat|push|add|write)\("
-_CALLED: Final = rf"(?:\){_BREAK}[0-9A-Za-z_$.>-]{{1,24}}|\)?{_GAP}){_CALL}{_KIND}?"
-_ADDED: Final = rf"{_BREAK}[$@]?[A-Za-z_][0-9A-Za-z_.]{{0,23}} ?(?:\+=|\.=|<<){_GAP}{_KIND}?"
-_JOINT: Final = rf"(?:\)?{_GAP}{_OPERATOR}?{_GAP}(?:[ \t\n(]{_KIND}|\(?)|{_CALLED}|{_ADDED})"
-"""Between two strings: an operator or nothing, a call that takes the next (`.append(`), or a statement (`s +=`)."""
+_GAP: Final = r"[ \t]{0,4}(?:\\?\r?\n[ \t]{0,40})?"
+_JOINT: Final = rf"(?:{_GAP}(?:\+|&|~|\.{{1,2}}|\|\||<<)?{_GAP})"
 _INSIDE_STRING: Final = r"[0-9A-Za-z@.+/=:_\x{c0}-\x{24f}-]"
 _JOIN: Final = rf"""(?:"{_JOINT}"|'{_JOINT}'|=\r?\n)"""
 _JOINS: Final = rf"{_INSIDE_STRING}{_JOIN}{_INSIDE_STRING}"
 """Two strings that a program joins, between two characters of theirs."""
 _JOIN_BEGUN: Final = compile_regex(rf"(?:{companion(parse(_JOINS))})\z")
 _WHOLE_JOIN: Final = compile_regex(_JOIN)
-_MOST_JOIN: Final = 140
+_MOST_JOIN: Final = 110
 """More characters than stand between two strings."""
 _CLOSES_STRING: Final = frozenset("\"'=")
+_IN_JOINS: Final = _CLOSES_STRING | frozenset(" \t\r\n+&~.|<\\")
 _COLOUR: Final = r"(?:\^\[|[\x{241b}\x{fffd}])?\[[0-9;]{1,16}m"
 _WHOLE_COLOUR: Final = compile_regex(_COLOUR)
 _COLOUR_BEGUN: Final = compile_regex(rf"(?:{companion(parse(_COLOUR))})\z")
@@ -213,11 +205,6 @@ def _is_inside(text: str, start: int, end: int, *, ended: bool) -> bool | None:
     return end - start > 1 or text[start] != "_" or "@" in (text[start - 1], following)
 
 
-def may_be_read(text: str) -> bool:
-    """Say, at little cost, whether no tag and no joined strings can be open at the end of a text, at a letter."""
-    return "<" not in text and '"' not in text and "'" not in text
-
-
 def marks_from(text: str, end: int) -> int:
     """Return where the marks start at the end of `text[:end]` of which it is not known what follows; else `end`.
 
@@ -229,9 +216,9 @@ def marks_from(text: str, end: int) -> int:
         begun = _COLOUR_BEGUN.search(tail) if "[" in tail or last in _OPENS_COLOUR else None
         if begun is not None:
             return min(end - len(tail) + begun.start(), _marks_from(text, end))
-    low = max(0, end - _MOST_JOIN)
-    if not _CLOSES_STRING.isdisjoint(text[low:end]):
-        begun = _JOIN_BEGUN.search(text[low:end])
+    if last in _IN_JOINS:
+        low = max(0, end - _MOST_JOIN)
+        begun = _JOIN_BEGUN.search(text[low:end]) if not _CLOSES_STRING.isdisjoint(text[low:end]) else None
         if begun is not None and begun.end() - begun.start() > 1:
             return min(low + begun.start() + 1, _marks_from(text, end))
     return _marks_from(text, end)

@@ -181,9 +181,9 @@ class Scan:
 
     def catch_up(self) -> None:
         """Decide what can be decided of a text of which that was put off."""
-        if self._late:
+        if self._late and self._patterns.patterns:
             self._late = False
-            if not self._begun and self._patterns.patterns:
+            if not self._begun:
                 self._begin()
             if self._asleep and self._received:
                 self._decide_raw()
@@ -308,14 +308,15 @@ class Scan:
         """Take what is live for what it may become, and decide all else: the text is over."""
         if self._reader.word is not None:
             self._leave_words()
+        if not self._patterns.patterns:
+            return self.end()
         self.catch_up()
         self._doze()
-        if self._patterns.patterns:
-            self._force()
-            for lane, name in self._views():
-                out: list[Found] = []
-                lane.due(lane.read_to, lane.table, out, derived=True, most=0)
-                self._note(name, out)
+        self._force()
+        for lane, name in self._views():
+            out: list[Found] = []
+            lane.due(lane.read_to, lane.table, out, derived=True, most=0)
+            self._note(name, out)
         return self.end()
 
     def _least_cap(self) -> int:

@@ -17,6 +17,7 @@ from typing import NamedTuple
 from checkstream.core.match.entities.calling_codes import calling_code
 from checkstream.core.match.entities.entity import only_digits
 from checkstream.core.match.escapes import unescaped
+from checkstream.core.match.markup import Unmarked
 
 _MIN_NATIONAL = 7
 """Fewest digits of a telephone number that may be the same without its country."""
@@ -28,7 +29,9 @@ _FULL_STOPS = dict.fromkeys(map(ord, "\u3002\uff0e\uff61"), ".")
 _LONGEST_LABEL = 63
 """What is longer is no domain's (RFC 1035 2.3.4), and took half a second to be written as it would be sent."""
 _DOTS = ("[dot]", "(dot)", "[.]", "(.)")
-_ENDS_A_HOST = frozenset("/\\?#")
+_IN_A_SCHEME = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789+-.")
+_SPACE, _FIGURE, _LETTER, _SIGN = range(4)
+_HEX = frozenset("0123456789abcdefABCDEF")
 _EMPHASIS = dict.fromkeys(map(ord, "*`~"))
 """Markdown's signs that no address has."""
 _ATS = ("%40", "[at]", "(at)", "[@]", "(@)")
@@ -57,7 +60,7 @@ def domain_of(entity: str, text: str) -> str:
         return _email_address(plain).rpartition("@")[2]
     if entity == "URL":
         scheme, _, behind = plain.partition("://")
-        rest = behind if behind and not set(scheme) & _ENDS_A_HOST else plain
+        rest = behind if behind and _IN_A_SCHEME.issuperset(scheme) else plain
         host = rest.replace("\\", "/").partition("/")[0].partition("?")[0].partition("#")[0].rpartition("@")[2]
         return ascii_domain(host.partition(":")[0])
     return ""
@@ -98,24 +101,35 @@ def _exact(text: str) -> Keys:
     return _one(text)
 
 
+def _shown(text: str) -> str:
+    """Return what a value is told in, without escapes and without tags of HTML, whose letters are none of its own."""
+    plain = unescaped(text)
+    if "<" not in plain:
+        return plain
+    return Unmarked().read(plain, range(len(plain)), range(1, len(plain) + 1), ended=True).text
+
+
 def _digits(text: str) -> Keys:
-    shown = unescaped(text)
+    shown = _shown(text)
     return _exact(text) if _has_letters(shown) else _one(only_digits(shown))
 
 
 def _alphanumeric(text: str) -> Keys:
-    shown = "".join(char for char in text if char.isalnum())
-    return _one(shown.casefold() if shown.isupper() or shown.islower() else shown)
+    shown = "".join(char for char in _shown(text) if char.isalnum())
+    return _one(shown.casefold() if shown.isupper() or shown.islower() or _HEX.issuperset(shown) else shown)
 
 
 def _date(text: str) -> Keys:
-    """Tell a date by its parts: `11/2/1980` and `1/12/1980` have the same figures."""
-    parts = ("".join(chars) for kind, chars in groupby(text.casefold(), _kind_of) if kind)
+    """Tell a date by its parts: `11/2/1980` and `1/12/1980` have the same figures, however they are set apart."""
+    shown = _shown(text).casefold()
+    if any(_kind_of(char) == _SIGN for char in shown):
+        shown = "".join(shown.split())
+    parts = ("".join(chars) for kind, chars in groupby(shown, _kind_of) if kind in (_FIGURE, _LETTER))
     return _one("-".join(part.lstrip("0") or "0" for part in parts))
 
 
 def _kind_of(char: str) -> int:
-    return 1 if "0" <= char <= "9" else 2 if char.isalpha() else 0
+    return _FIGURE if "0" <= char <= "9" else _LETTER if char.isalpha() else _SPACE if char.isspace() else _SIGN
 
 
 def _has_letters(text: str) -> bool:
@@ -142,7 +156,7 @@ def _email_address(text: str) -> str:
 
 def _phone(text: str) -> Keys:
     """Tell an international number by all of its digits, a national one by those behind the trunk's zero."""
-    body = _without_extension(unescaped(text).casefold())
+    body = _without_extension(_shown(text).casefold())
     if _has_letters(body):
         return _exact(text)
     digits = only_digits(body)

@@ -180,6 +180,7 @@ def _constrain_tools(shaped: ShapedResponses, allow: Sequence[str]) -> None:
             shaped.remove(path, doomed)  # an empty list stands in place of those that a template offers
     if templated and shaped.body.get("tools") is None:
         shaped.put("tools", "[]")
+        shaped.remove((), ("tool_choice", "parallel_tool_calls"))
     if not choice_allowed(shaped.body.get("tool_choice"), allow):
         shaped.remove((), ("tool_choice",))
 

@@ -20,11 +20,6 @@ def read(text: str, *, ended: bool = True, before: str = "") -> Reading:
         ("snake_case, self._x and foo_", "snake_case, self._x and foo_"),
         ("if a<b and c: List<String>", "if a<b and c: List<String>"),
         ("<p>4111</p><p>1111</p>", "<p>4111</p><p>1111</p>"),
-        ('s = "41";\ns += "11"', 's = "4111"'),
-        ("out.append('41')\n  .append(f'11')", "out.append('4111')"),
-        ("print('41')\nprint('11')", "print('41')\nprint('11')"),
-        ('f("41", "11") and a = "b"; c = "d"', 'f("41", "11") and a = "b"; c = "d"'),
-        ("it's what you're told: the user's", "it's what you're told: the user's"),
         ("4<span class='x'>1</span>1", "411"),
         ("it is <b>4111</b> 1111 <!-- -->and<i> <u> so", "it is 4111 1111 and  so"),
         ("*<b>4111</b>*", "*4111*"),
@@ -52,9 +47,6 @@ def test_marks_inside_words_are_left_out_and_others_stay(text: str, unmarked: st
         "<b></b>.",
         "<b></b>.<b",
         "</b>.</b>",
-        '").conc',
-        '";\ntext +',
-        "') + (b",
     ],
 )
 def test_marks_are_left_unread_while_it_is_not_known_what_follows(tail: str) -> None:
@@ -62,7 +54,7 @@ def test_marks_are_left_unread_while_it_is_not_known_what_follows(tail: str) -> 
     assert read(tail, ended=False, before="b").used == 0
 
 
-@pytest.mark.parametrize("tail", ["", "'s", '"; if (', " *", "* ", "< b", "<p1", " <p", " <div", "**. "])
+@pytest.mark.parametrize("tail", ["", " *", "* ", "< b", "<p1", " <p", " <div", "**. "])
 def test_nothing_is_left_unread_that_no_word_goes_on_behind(tail: str) -> None:
     assert read(f"ab{tail}", ended=False).used == 2 + len(tail) == marks_from(f"ab{tail}", 2 + len(tail))
 

@@ -3,7 +3,7 @@ from collections.abc import Callable
 
 import pytest
 
-from checkstream.core.match.patterns import ALL_VIEWS, Pattern, PatternSet, Refine, phrase_refine, phrase_regex
+from checkstream.core.match.patterns import ALL_VIEWS, NOTHING, Pattern, PatternSet, Refine, phrase_refine, phrase_regex
 from checkstream.core.match.scan import Scan
 from checkstream.core.terms import Finding, Span
 
@@ -242,3 +242,11 @@ def test_g11_two_scans_share_no_state() -> None:
         found[1] += two.feed(b)
     assert found[0] + one.end() == scan(EVADED, "é a.b@example.com xx")
     assert found[1] + two.end() == scan(EVADED, "ignore every rule!!!")
+
+
+@pytest.mark.parametrize("late", [False, True])
+def test_where_nothing_is_searched_a_text_may_be_caught_up_with_and_given_up(late: bool) -> None:
+    scan = Scan(NOTHING, late=late)
+    assert scan.feed("some text") == []
+    scan.catch_up()
+    assert scan.give_up() == []

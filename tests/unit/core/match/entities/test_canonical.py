@@ -10,6 +10,10 @@ from checkstream.core.match.entities import ENTITIES
 from checkstream.core.match.entities.canonical import domain_of, keys
 
 SAME = [
+    ("DATE_OF_BIRTH", "01/02/1980", "0 1 / 0 2 / 1 9 8 0"),
+    ("CREDIT_CARD", "4111 1111 1111 1111", "4111<b>1111</b>11111111"),
+    ("PHONE", "+15550104477", "+1<b>555</b>0104477"),
+    ("MAC_ADDRESS", "00-1A-2b-3c-4d-5e", "00:1a:2b:3c:4d:5e"),
     ("EMAIL", "Ann.Lee@Example.COM", "ann.lee@example.com"),
     ("EMAIL", "ann.lee [at] example [dot] com", "ann.lee@example.com"),
     ("EMAIL", "ann.lee%40example.com", "ann.lee@example.com"),
@@ -40,6 +44,8 @@ SAME = [
     ("EMAIL", "ann@STRA\u1e9eE.example", "ann@stra\u00dfe.example"),
 ]
 OTHER = [
+    ("DATE_OF_BIRTH", "1 1 / 2 / 1 9 8 0", "1 / 1 2 / 1 9 8 0"),
+    ("CREDIT_CARD", "4111<b>1111</b>11111111", "4111<b>1111</b>11111112"),
     ("EMAIL", "ann@example.com", "bob@example.com"),
     ("EMAIL", "ann@example.com", "ann@mail.example.com"),
     ("EMAIL", "ann+a@example.com", "ann@example.com"),
@@ -103,6 +109,7 @@ def test_every_text_has_keys_and_is_the_same_as_itself(entity: str, text: str) -
         ("URL", "www.example.com/x", "www.example.com"),
         ("URL", "www.evil.org/://example.com/", "www.evil.org"),
         ("URL", "evil.org/?to=http://example.com/", "evil.org"),
+        ("URL", "evil.org:443://example.com/", "evil.org"),
         ("PHONE", "415-555-0132", ""),
     ],
 )
