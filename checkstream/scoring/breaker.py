@@ -7,8 +7,8 @@ Pure but for its own state; time is passed in. Results of requests that were adm
 opened change nothing: only the probe decides.
 
 While the texts of one share alone have failed, the circuit is open for that share alone: it may be they that the
-detector can't read, and nobody is to be kept from it by what another writes. The first failure of another opens it for
-all.
+detector can't read, and nobody is to be kept from it by what another writes. As many failures of others in a row open
+it for all.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class Breaker:
         `probe`: its result decides over the circuit; whoever gets it must answer with `succeed`, `fail` or `release`.
         `wait`: another's result does; ask again when it is there.
         """
-        if self.state == "closed" or (len(self._failed) == 1 and share not in self._failed):
+        if self.state == "closed" or self._is_open_for_others(share):
             return "pass"
         if self.state == "half_open":
             return "wait"
@@ -51,18 +51,23 @@ class Breaker:
         if probe:
             self.state = "closed"
         if self.state == "closed":
-            self._streak, self._failed = 0, frozenset()
+            self._failed = frozenset()
+        self._streak = 0
 
     def fail(self, now: float, share: str = "", *, probe: bool) -> None:
         """Note a deadline, a crash or garbage, of a text of `share`."""
-        if len(self._failed) <= 1:
-            self._failed |= {share}
-        if self.state == "closed":
+        if self.state == "closed" or self._is_open_for_others(share):
             self._streak += 1
-        if probe or (self.state == "closed" and self._streak >= self._failures):
+        opens = probe or self._streak >= self._failures
+        if (self.state == "closed" or opens) and len(self._failed) <= 1:
+            self._failed |= {share}
+        if opens:
             self.state = "open"
             self._opened_at = now
             self._streak = 0
+
+    def _is_open_for_others(self, share: str) -> bool:
+        return len(self._failed) == 1 and share not in self._failed
 
     def release(self) -> None:
         """Note that the probe was abandoned without a result: the next request probes again."""
