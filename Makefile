@@ -10,7 +10,7 @@ demo: .venv/run.stamp  ## a scripted LLM, the proxy before it, conversations raw
 	$(BIN)/python -m checkstream demo $(if $(KEEP),--keep) $(if $(SURFACE),--surface $(SURFACE))
 
 test: lint types layers .venv-sdks/stamp  ## what CI runs
-	$(BIN)/python -m pytest -n 2 -m "not nightly"
+	$(BIN)/python -m pytest -n 3 -m "not nightly"  # one more than CI's cores: many tests wait for servers
 
 train: .venv/train.stamp  ## what `python -m models.training.MODEL` needs; with it, the tests train each recipe for seconds
 

@@ -33,7 +33,7 @@ SOURCES = (
     "restricted/out_saferlhf_mini",
     "restricted/out_safety_tuned_safe_responses",
 )
-ANSWERS, ANSWERS_NIGHTLY = 200, 2000
+ANSWERS, ANSWERS_NIGHTLY = 120, 2000
 SEED = 20
 AT_ONCE = 12
 MESSAGE = "[The rest of this answer was withheld by policy.]"

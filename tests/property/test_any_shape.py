@@ -175,8 +175,19 @@ def test_g33_no_step_is_long_whatever_long_value_stands_wherever(form: str, data
     assert long_steps_of(form, place, shape, LONG, runs=4) == []
 
 
-@pytest.mark.parametrize("name", [*SURFACES, "mcp"])
-@pytest.mark.parametrize("shape", ["numbers", pytest.param("empty objects", marks=pytest.mark.nightly)])
+@pytest.mark.parametrize(
+    ("name", "shape"),
+    [
+        ("openai.chat", "numbers"),
+        ("anthropic.messages", "empty objects"),
+        ("mcp", "numbers"),
+        *(
+            pytest.param(name, shape, marks=pytest.mark.nightly)
+            for name in SURFACES
+            for shape in ("numbers", "empty objects")
+        ),
+    ],
+)
 def test_g33_what_was_read_of_a_request_that_is_refused_is_freed_in_steps(name: str, shape: str) -> None:
     surface, texts = spoken(name), b'"prompt":"a","input":"a","messages":[{"role":"user","content":"a"}]'
     head = b'{"jsonrpc":"2.0","id":1,' + texts + b',"more":' + SHAPES[shape](LONG).encode()
