@@ -8,36 +8,25 @@ more than the context is dropped.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from functools import lru_cache
 from typing import Final
 
 from checkstream.core.match.chain import Chain, undecided
-from checkstream.core.match.encoded import ALPHABET, RUN_CHARS
-from checkstream.core.match.escapes import TRIGGERS
-from checkstream.core.match.hexed import HEX, begun_from
-from checkstream.core.match.hidden import CARRIERS, Embedded, Outs, outs
+from checkstream.core.match.decided import Decided, note, note_embedded, taken
+from checkstream.core.match.encoded import ALPHABET
+from checkstream.core.match.hexed import begun_from
+from checkstream.core.match.hidden import Embedded, outs
 from checkstream.core.match.inner import MOST_DEEP
 from checkstream.core.match.lane import NEVER, Found, Lane
-from checkstream.core.match.markup import MARKED
-from checkstream.core.match.normalise import APART, FOLDING, LEET_CHARS
-from checkstream.core.match.patterns import NOTHING, VIEWS, PatternSet, Regex, Table, compile_regex
-from checkstream.core.match.turned import OVERRIDE
+from checkstream.core.match.patterns import NOTHING, PatternSet, Table
+from checkstream.core.match.waking import EMBEDDING, changing, trigger_of, without_surrogates
 from checkstream.core.match.word_reader import WordReader
 from checkstream.core.match.work import Work
-from checkstream.core.terms import Finding, Span
+from checkstream.core.terms import Finding
 
 _PIECE_CHARS: Final = 2048
 """Longer text is read in pieces, so that the work for one is bounded; the cut can't be seen from outside."""
 _INNER_WORK: Final = 80
 """Of beginning and ending a text that stands in another."""
-_LEET: Final = f"[{LEET_CHARS}]"
-_RUN: Final = f"[A-Za-z0-9+/_-]{{{RUN_CHARS}}}"
-_CHANGING: Final = f"{TRIGGERS}|{FOLDING}|{MARKED}|{APART}"
-_CHANGED: Final = compile_regex(_CHANGING)
-_CHANGED_LEET: Final = compile_regex(f"{_CHANGING}|{_LEET}")
-_EMBEDDINGS: Final = f"{_RUN}|{CARRIERS}|{HEX}|{OVERRIDE}"
-_EMBEDDING: Final = compile_regex(_EMBEDDINGS)
-_RANK: Final = {name: rank for rank, name in enumerate(VIEWS)}
 
 
 class Scan:
@@ -119,8 +108,8 @@ class Scan:
         self._last_end = len(patterns.chained)
         """Which view has read least, asleep: 0 raw, else that of this number in the chain, from 1 on."""
         self._checks = patterns.asleep
-        self._trigger = _trigger_of(patterns.chained, embeds=patterns.embeds)
-        self._found: dict[tuple[int, int, int], tuple[int, bool]] = {}
+        self._trigger = trigger_of(patterns.chained, embeds=patterns.embeds)
+        self._found: Decided = {}
         self._begun = False
         """There is what searches; a text in which no view but the raw one sees anything may end without."""
         if not late and patterns.patterns:
@@ -161,7 +150,7 @@ class Scan:
             self.catch_up()
         self._search(text)
         if self._found:
-            return self._emit()
+            return taken(self._found, self.live)
         if self._asleep and self._by_words:
             self._reader.look(self._raw, self.live - self._raw.base)
         return []
@@ -177,7 +166,7 @@ class Scan:
     def wakes(self, text: str) -> bool:
         """Tell whether a view but the raw one would see something in a text that has not been read."""
         trigger = self._trigger
-        return trigger is not None and trigger.search(text if text.isascii() else _without_surrogates(text)) is not None
+        return trigger is not None and trigger.search(text if text.isascii() else without_surrogates(text)) is not None
 
     def catch_up(self) -> None:
         """Decide what can be decided of a text of which that was put off."""
@@ -194,7 +183,7 @@ class Scan:
     def _put_off(self, text: str) -> None:
         """Read more text in which no cap can fall due, and decide nothing."""
         if not text.isascii():
-            text = _without_surrogates(text)
+            text = without_surrogates(text)
         start = self._received
         self.work.done += 4 + len(text) // 64
         if not self._begun:
@@ -220,7 +209,7 @@ class Scan:
     def _search(self, text: str) -> None:
         """Read more text, whatever it is."""
         if not text.isascii():
-            text = _without_surrogates(text)
+            text = without_surrogates(text)
         place, size = 0, len(text)
         while place < size:
             if self._received >= self._due:
@@ -291,9 +280,9 @@ class Scan:
             out: list[Found] = []
             lane.read_to = self._received
             lane.decide(self._received, out)
-            self._note(name, out)
+            note(self._found, name, out)
         self.live = self._received
-        return self._emit()
+        return taken(self._found, self.live)
 
     def _end_of_raw(self) -> list[Finding]:
         """Decide a text of which all was put off, and in which no view but the raw one sees anything."""
@@ -301,8 +290,8 @@ class Scan:
         lane.text, self._unread = self._unread, ""
         self.live = lane.read_to = self._received
         lane.decide(self._received, out)
-        self._note("raw", out)
-        return self._emit() if out else []
+        note(self._found, "raw", out)
+        return taken(self._found, self.live) if out else []
 
     def give_up(self) -> list[Finding]:
         """Take what is live for what it may become, and decide all else: the text is over."""
@@ -316,7 +305,7 @@ class Scan:
         for lane, name in self._views():
             out: list[Found] = []
             lane.due(lane.read_to, lane.table, out, derived=True, most=0)
-            self._note(name, out)
+            note(self._found, name, out)
         return self.end()
 
     def _least_cap(self) -> int:
@@ -378,7 +367,7 @@ class Scan:
             again = raw.decide(live, out)
             self.live = live
             if out:
-                self._note("raw", out)
+                note(self._found, "raw", out)
             if not again:
                 break
             cut = size - len(raw.text)
@@ -413,17 +402,19 @@ class Scan:
             out = outs()
             at = min(self._encoded.ats)
             self._encoded.read(self._text_from(at), at, out, ended=ended)
-            self._note_embedded(out)
+            note_embedded(self._found, out)
 
     def _wake(self, grown: str) -> None:
         """Wake what would see something in `grown`, the raw text with the piece to be read now."""
         raw, chain = self._raw, self._chain
-        if chain.names and not chain.awake:
-            trigger = _CHANGED_LEET if chain.names[-1] == "leet" else _CHANGED
-            if trigger.search(grown, max(chain.stops[-1] - raw.base - 1, 0)) is not None:
-                chain.wake(raw)
+        if (
+            chain.names
+            and not chain.awake
+            and changing(chain.names).search(grown, max(chain.stops[-1] - raw.base - 1, 0))
+        ):
+            chain.wake(raw)
         at = min(self._encoded_at, self._hex_at) - raw.base
-        if self._encoded is None and self._embeds and _EMBEDDING.search(grown, at):
+        if self._encoded is None and self._embeds and EMBEDDING.search(grown, at):
             self._encoded = self._embedded()
         self._asleep = self._encoded is None and not self._chain.awake
 
@@ -443,7 +434,7 @@ class Scan:
                 out: list[Found] = []
                 again |= lane.decide(live, out)
                 if out:
-                    self._note(name, out)
+                    note(self._found, name, out)
             self.live = live
             if not again:
                 break
@@ -466,7 +457,7 @@ class Scan:
             return self._run_start()
         out = outs()
         live = self._encoded.decide(out)
-        self._note_embedded(out)
+        note_embedded(self._found, out)
         return live
 
     def _stops(self) -> list[int]:
@@ -520,12 +511,12 @@ class Scan:
             if name != "raw":
                 capped, place = lane.phrases_due(lane.read_to, out)
                 over, soonest = over or capped, min(soonest, place)
-            self._note(name, out or [])
+            note(self._found, name, out or [])
         if self._encoded is not None:
             embedded = outs() if commit else None
             capped, place = self._encoded.due(embedded)
             over, soonest = over or capped, min(soonest, place)
-            self._note_embedded(embedded or {})
+            note_embedded(self._found, embedded or {})
         return over, soonest
 
     def _force(self) -> None:
@@ -543,41 +534,9 @@ class Scan:
     def _text_from(self, at: int) -> str:
         return self._raw.text[at - self._raw.base :]
 
-    def _note_embedded(self, found: Outs) -> None:
-        for view, each in found.items():
-            self._note(view, each)
-
-    def _note(self, view: str, found: list[Found]) -> None:
-        """Remember decided findings until nothing before them is live; of equal ones the first view's stays."""
-        for each in found:
-            key = (each.start, each.end, each.signal)
-            value = (_RANK[view], each.capped)
-            if key not in self._found or value < self._found[key]:
-                self._found[key] = value
-
-    def _emit(self) -> list[Finding]:
-        """Return, in order, the findings that start before `live`: by now every view has decided on them."""
-        ready = sorted(key for key in self._found if key[0] < self.live)
-        out: list[Finding] = []
-        for key in ready:
-            rank, capped = self._found.pop(key)
-            out.append(Finding(signal=key[2], span=Span(key[0], key[1]), view=VIEWS[rank], capped=capped))
-        return out
-
 
 _NO_WORDS: Final = WordReader(NOTHING, None)
 """Reads none: nothing is searched, or not yet."""
-
-
-@lru_cache(maxsize=16)
-def _trigger_of(names: tuple[str, ...], *, embeds: bool) -> Regex | None:
-    """Return what wakes any view that some pattern is searched in; `names`: of those that read one another."""
-    parts = [_CHANGING] if names else []
-    if names[-1:] == ("leet",):
-        parts.append(_LEET)
-    if embeds:
-        parts.append(_EMBEDDINGS)
-    return compile_regex("|".join(parts)) if parts else None
 
 
 def _least_stops(checks: Sequence[tuple[Lane, int, Table]]) -> list[tuple[Lane, int]]:
@@ -588,12 +547,3 @@ def _least_stops(checks: Sequence[tuple[Lane, int, Table]]) -> list[tuple[Lane, 
         if stop < known[1]:
             stops[id(lane)] = lane, stop
     return list(stops.values())
-
-
-def _without_surrogates(text: str) -> str:
-    """Return the text with lone surrogates, which no engine reads, as replacement characters; same length."""
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return "".join("\ufffd" if "\ud800" <= char <= "\udfff" else char for char in text)
-    return text

@@ -147,12 +147,7 @@ def _scope(
         risk_labels=frozenset(
             signals[signal].name for rule in here if _acts(rule) for signal in scored.intersection(rule.needs)
         ),
-        anchored=any(
-            mark in pattern_of(signal, signals[signal]).regex
-            for signal in (hold | watch) - asked
-            if signals[signal].kind == "pattern"
-            for mark in _ANCHORS
-        ),
+        anchored=_is_anchored(signals, (hold | watch) - asked),
         rules=MappingProxyType({signal: tuple(found) for signal, found in sorted(by_signal.items())}),
         bare=tuple(bare) if stage is Stage.EGRESS and channel == "content" else (),
         active=tuple(active),
@@ -163,15 +158,26 @@ def _scope(
         reads_language="language" in streamed,
         accumulates=MappingProxyType({signals[signal].name: signal for signal in sorted(recalled)}),
         changes=any(action.name not in _SILENT for action in enforced),
-        requires=tuple(
-            (index, action.text)
-            for index in active
-            for action in rules[index].actions
-            if isinstance(action, RequireDisclaimer)
-        ),
+        requires=_required(rules, active),
         inserts=any(
             isinstance(action, InjectDisclaimer) and action.position == "after_sentence" for action in enforced
         ),
+    )
+
+
+def _is_anchored(signals: Sequence[Signal], numbers: Iterable[int]) -> bool:
+    """Tell whether a pattern that a policy has written says where a text begins or ends."""
+    written = (pattern_of(number, signals[number]).regex for number in numbers if signals[number].kind == "pattern")
+    return any(mark in regex for regex in written for mark in _ANCHORS)
+
+
+def _required(rules: Sequence[RuleMeta], active: Iterable[int]) -> tuple[tuple[int, str], ...]:
+    """Return the disclaimers that answers have to have, each with the number of its rule."""
+    return tuple(
+        (index, action.text)
+        for index in active
+        for action in rules[index].actions
+        if isinstance(action, RequireDisclaimer)
     )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Generator, Mapping, Sequence
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar
 
 import msgspec
 
@@ -25,6 +25,7 @@ from checkstream.core.exchange.ingress.naming import Naming
 from checkstream.core.exchange.ingress.outside import Outside
 from checkstream.core.exchange.ingress.recollection import Recollection
 from checkstream.core.exchange.ingress.refusal import Refusal, refused
+from checkstream.core.exchange.ingress.removed import Removed, is_frame
 from checkstream.core.exchange.ingress.shaping import Wishes
 from checkstream.core.exchange.meter import CHANNEL_WORK, Steps
 from checkstream.core.exchange.plan import Plan
@@ -38,13 +39,11 @@ from checkstream.core.policy.program import RuleMeta
 from checkstream.core.policy.vm import Machine, counts_undecided, exchange_facts
 from checkstream.core.terms import Channel, Dialogue, Document, Facts, Span, Stage
 from checkstream.core.wire.context import named_in, read_context
-from checkstream.core.wire.json_text.spans import Path
 from checkstream.core.wire.json_text.strict import place_of
 from checkstream.core.wire.requests.extension import DOCUMENTS
 from checkstream.core.wire.requests.prompt import unit_of
-from checkstream.core.wire.requests.shaping import ITEM_FRAME, MESSAGE_FRAME
 from checkstream.core.wire.surface import Request, Requests, Shaping
-from checkstream.errors import RequestInvalid, Unremovable, WireError
+from checkstream.errors import RequestInvalid, WireError
 
 _MANY_TEXTS = 100
 """Above so many, classifiers are asked about several short ones at a time: a question for each costs more than to
@@ -73,14 +72,6 @@ _RULINGS_A_STEP = 32
 """Rulings on one text that are noted at a time ..."""
 _RULINGS_WORK = 200
 """... and what that costs."""
-
-
-class Gone(NamedTuple):
-    """What is taken out of a request."""
-
-    rule_id: str
-    note: str = ""
-    """What stands in its place."""
 
 
 class Prompt:
@@ -125,8 +116,7 @@ class Prompt:
         self._confirmed: tuple[str, ...] = ()
         self._failed: tuple[RuleMeta, str | None] | None = None
         self._places: dict[Channel, Joined] = {}
-        self._removed: dict[Path, Gone] = {}
-        """What is taken out of the request."""
+        self._removed = self._nothing_removed()
         self._forwarded: dict[int, str] = {}
         """Place of a text that was changed -> what was forwarded in its place."""
 
@@ -135,7 +125,7 @@ class Prompt:
         """What the answer is to be true to."""
         extension = self.request.extension if self.request is not None else None
         given = extension.documents if extension is not None else ()
-        return tuple(document for at, document in enumerate(given) if (*DOCUMENTS, at) not in self._removed)
+        return tuple(document for at, document in enumerate(given) if self._removed.rule_at((*DOCUMENTS, at)) is None)
 
     @property
     def structured(self) -> bool:
@@ -391,21 +381,12 @@ class Prompt:
         joined = self._places.get(channel, about)
         if joined is None or self.request is None:
             return None
-        return place_of(self._unit_of(joined.judge.channel.kind, joined.path(self.request, span)))
+        return place_of(self._removed.unit_of(joined.judge.channel.kind, joined.path(self.request, span)))
 
     @staticmethod
-    def _unit_of(kind: str, path: Path) -> Path:
-        """Return the path of what a caller would take out as one."""
-        return unit_of(kind, path)
-
-    @staticmethod
-    def _is_frame(path: Path) -> bool:
-        """Tell whether a text stands in what a message keeps when all that it says is taken out."""
-        if path[0] not in ("messages", "input") or len(path) < 3:
-            return False
-        if path[0] == "input":
-            return path[2] in ITEM_FRAME
-        return path[2] in MESSAGE_FRAME and (path[2] != "content" or path[4:5] == ("tool_use_id",))
+    def _nothing_removed() -> Removed:
+        """Return what is taken out of the request, which is nothing yet."""
+        return Removed(unit_of, is_frame)
 
     def _note(self, outcome: Outcome, page: Page, channel: Channel, about: Joined | None = None) -> None:
         ledger = self._checking.ledger
@@ -446,14 +427,14 @@ class Prompt:
         if joined is None or request is None:
             raise AssertionError("what is removed stands in a text of the request")
         for place in joined.touched(removal.span):
-            delta, unit = request.unit.deltas[place], self._unit(request, place)
-            outside = self.outside.has(place)
-            if outside or self._is_frame(delta.path):
+            delta = request.unit.deltas[place]
+            unit, outside = self._removed.unit(delta), self.outside.has(place)
+            if outside or self._removed.is_frame(delta.path):
                 refusing = Refusing(removal.rule, Reject(), removal.span)
                 self._rejects.append((refusing, place_of(unit)))
             if outside:
                 continue
-            self._removed.setdefault(unit, Gone(removal.rule.id, removal.note))
+            self._removed.add(unit, removal.rule.id, removal.note)
 
     @property
     def judged(self) -> Sequence[Joined]:
@@ -525,9 +506,9 @@ class Prompt:
         self._checking.left += (edits, texts)
         shaping = self.wishes.shaping(continue_from or None)
         if self._removed:
-            texts = {place: text for place, text in texts.items() if not self._is_removed(request, place)}
-            notes = tuple((unit, gone.note) for unit, gone in self._removed.items())
-            shaping = msgspec.structs.replace(shaping or Shaping(), removed=notes)
+            deltas = request.unit.deltas
+            texts = {place: text for place, text in texts.items() if not self._removed.takes(deltas[place])}
+            shaping = msgspec.structs.replace(shaping or Shaping(), removed=self._removed.notes)
         if shaping is not None:
             self._checking.ledger.removed(map(place_of, self._surface.undone(request, shaping)))
         if texts or shaping is not None:
@@ -542,30 +523,15 @@ class Prompt:
 
     def unwritable(self, error: WireError) -> Refusal:
         """Return why a request is refused that can't be edited as policy wants."""
-        if isinstance(error, Unremovable) and error.path in self._removed:
-            message, rule_id = f"{Reject().message}: {error}", self._removed[error.path].rule_id
-            return Refusal(400, "request_blocked", message, rule_id, param=place_of(error.path))
-        return Refusal(400, "invalid_request_error", f"the body can't be edited as policy wants: {error}")
-
-    def _is_removed(self, request: Request, place: int) -> bool:
-        """Tell whether a text goes with what is taken out; the frame of a message stays."""
-        path = request.unit.deltas[place].path
-        return self._unit(request, place) in self._removed and not self._is_frame(path)
-
-    def _unit(self, request: Request, place: int) -> Path:
-        """Return the path of the message, file, document or field that a text belongs to."""
-        delta = request.unit.deltas[place]
-        return self._unit_of(delta.channel.kind, delta.path)
+        return self._removed.unwritable(error)
 
     def dialogue(self, answers: Mapping[int, str]) -> Dialogue:
         """Return the prompt as it was forwarded, with what was answered."""
         request = self.request
         if request is None:
             raise AssertionError("only the answer to a request is heard")
-        gone = [
-            place for place in range(len(request.unit.deltas)) if self._removed and self._is_removed(request, place)
-        ]
-        removed = {place: (unit, self._removed[unit].note) for place in gone for unit in [self._unit(request, place)]}
+        deltas = enumerate(request.unit.deltas) if self._removed else ()
+        removed = {place: self._removed.instead(delta) for place, delta in deltas if self._removed.takes(delta)}
         return dialogue_of(request, self._forwarded, removed, answers)
 
     def begun(self) -> Sequence[Remember]:

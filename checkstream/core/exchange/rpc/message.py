@@ -13,8 +13,9 @@ from checkstream.core.channel.actions import Refusing
 from checkstream.core.channel.judge import Judge
 from checkstream.core.events import RequestReceived
 from checkstream.core.exchange.checking import Checking
-from checkstream.core.exchange.ingress.prompt import READ_WORK, Gone, Prompt
+from checkstream.core.exchange.ingress.prompt import READ_WORK, Prompt
 from checkstream.core.exchange.ingress.refusal import Refusal, refused
+from checkstream.core.exchange.ingress.removed import Removed
 from checkstream.core.exchange.plan import Plan
 from checkstream.core.terms import Channel, Unit
 from checkstream.core.wire.json_text.spans import Path
@@ -94,12 +95,11 @@ class Message(Prompt):
 
     def taken_out(self, path: Path) -> str | None:
         """Return the rule by which an entry of a list is taken out; None: it stays."""
-        gone = self._removed.get(path)
-        return None if gone is None else gone.rule_id
+        return self._removed.rule_at(path)
 
     def take_out(self, path: Path, rule_id: str) -> None:
         """Take an entry out of a list."""
-        self._removed.setdefault(path, Gone(rule_id))
+        self._removed.add(path, rule_id)
 
     def owns(self, judge: Judge) -> bool:
         """Tell whether a judge has a text of it."""
@@ -107,15 +107,9 @@ class Message(Prompt):
         return joined is not None and joined.judge is judge
 
     @staticmethod
-    def _unit_of(kind: str, path: Path) -> Path:
-        """Return the entry that a text belongs to, or the whole of what is said."""
-        del kind
-        return part_of(path)
-
-    @staticmethod
-    def _is_frame(path: Path) -> bool:
-        """Tell whether a text can't be taken out but with all of the message."""
-        return not is_entry(path)
+    def _nothing_removed() -> Removed:
+        """Return what is taken out: entries of lists, and what is no entry goes with all of the message alone."""
+        return Removed(lambda _, path: part_of(path), lambda path: not is_entry(path))
 
     def _reject(self, refusing: Refusing, place: str | None, channel: Channel) -> None:
         """Take the entries of a list out that a span stands in; refuse the message for all else."""
@@ -124,6 +118,6 @@ class Message(Prompt):
         paths = [request.unit.deltas[at].path for at in touched] if request is not None else []
         if paths and all(map(is_entry, paths)):
             for path in paths:
-                self._removed.setdefault(part_of(path), Gone(refusing.rule.id))
+                self._removed.add(part_of(path), refusing.rule.id)
         else:
             super()._reject(refusing, place, channel)
