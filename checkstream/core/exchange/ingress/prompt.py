@@ -13,7 +13,7 @@ from checkstream.core.channel.brief import Manner
 from checkstream.core.channel.judge import Judge
 from checkstream.core.channel.page import Page
 from checkstream.core.channel.replacements import Replacement
-from checkstream.core.commands import ConfirmationWanted, Remember
+from checkstream.core.commands import Remember
 from checkstream.core.events import Recalled, RequestReceived
 from checkstream.core.exchange.checking import Checking, some_together
 from checkstream.core.exchange.heard import Spoken
@@ -24,7 +24,7 @@ from checkstream.core.exchange.ingress.known import told_of
 from checkstream.core.exchange.ingress.naming import Naming
 from checkstream.core.exchange.ingress.outside import Outside
 from checkstream.core.exchange.ingress.recollection import Recollection
-from checkstream.core.exchange.ingress.refusal import Refusal, refused
+from checkstream.core.exchange.ingress.refusal import Objections, Refusal, refused
 from checkstream.core.exchange.ingress.removed import Removed, is_frame
 from checkstream.core.exchange.ingress.shaping import Wishes
 from checkstream.core.exchange.meter import CHANNEL_WORK, Steps
@@ -33,9 +33,8 @@ from checkstream.core.exchange.quiet import found_by
 from checkstream.core.match.decoded import decoded
 from checkstream.core.match.hidden import made_legible
 from checkstream.core.match.work import Work
-from checkstream.core.policy.action import AdaptTone, Reject, RequireConfirmation, SafeMode
+from checkstream.core.policy.action import AdaptTone, Reject, SafeMode
 from checkstream.core.policy.capabilities import PROMPT_ONLY, RESPONSES, STORED
-from checkstream.core.policy.program import RuleMeta
 from checkstream.core.policy.vm import Machine, counts_undecided, exchange_facts
 from checkstream.core.terms import Channel, Dialogue, Document, Facts, Span, Stage
 from checkstream.core.wire.context import named_in, read_context
@@ -110,11 +109,7 @@ class Prompt:
         self._recent: tuple[tuple[frozenset[str], Judge], ...] | None = None
         """Have what the user said last, read as one text, and what asks for that; None: nobody has looked."""
         self._joined: list[Joined] = []
-        self._rejects: list[tuple[Refusing, str | None]] = []
-        """With the place that each is about."""
-        self._confirmations: list[tuple[Refusing, str | None]] = []
-        self._confirmed: tuple[str, ...] = ()
-        self._failed: tuple[RuleMeta, str | None] | None = None
+        self._objections = Objections()
         self._places: dict[Channel, Joined] = {}
         self._removed = self._nothing_removed()
         self._forwarded: dict[int, str] = {}
@@ -142,7 +137,7 @@ class Prompt:
         except RequestInvalid as error:
             return Refusal(400, "invalid_request_error", str(error))
         self.request = request = self.outside.taken_into(request, event.envelope)
-        self._event, self._context, self._confirmed = event, context, event.confirmed
+        self._event, self._context, self._objections.confirmed = event, context, event.confirmed
         fault = yield from refused(request, self._plan, self._checking, event.envelope.strange)
         if fault is None and self._plan.recalls and self._surface.name not in STORED:
             if self._surface.name == RESPONSES:
@@ -302,7 +297,7 @@ class Prompt:
 
         Where the risk has added up, what the user said last is first read as one text.
         """
-        if self._settled or self.rejected or self._failed is not None:
+        if self._settled or self.rejected or self._objections.failed is not None:
             return True
         conversation = self.conversation
         if self._recent is None:
@@ -372,8 +367,8 @@ class Prompt:
                 self._checking.meter.spend(_RULINGS_WORK)
                 yield
             channel = ruling.judge.channel
-            if ruling.failed is not None and self._failed is None:
-                self._failed = ruling.failed, self._place(channel, Span(0, 1))
+            if ruling.failed is not None and self._objections.failed is None:
+                self._objections.failed = ruling.failed, self._place(channel, Span(0, 1))
             self._note(ruling.outcome, ruling.judge.page, channel)
 
     def _place(self, channel: Channel, span: Span, about: Joined | None = None) -> str | None:
@@ -396,8 +391,8 @@ class Prompt:
             rule, place = refusing.rule, self._place(channel, refusing.span, about)
             if isinstance(refusing.action, Reject):
                 self._reject(refusing, place, channel)
-            elif rule.id not in self._confirmed:
-                self._confirmations.append((refusing, place))
+            elif rule.id not in self._objections.confirmed:
+                self._objections.confirmations.append((refusing, place))
             elif rule.id not in ledger.confirmed:
                 ledger.confirmed = (*ledger.confirmed, rule.id)
         for ask in outcome.asks:
@@ -408,7 +403,7 @@ class Prompt:
     def _reject(self, refusing: Refusing, place: str | None, channel: Channel) -> None:
         """Refuse what a span stands in: the request."""
         del channel
-        self._rejects.append((refusing, place))
+        self._objections.rejects.append((refusing, place))
 
     def remember_found(self) -> Steps:
         """Note what was found in the texts: they come again with the next request."""
@@ -431,7 +426,7 @@ class Prompt:
             unit, outside = self._removed.unit(delta), self.outside.has(place)
             if outside or self._removed.is_frame(delta.path):
                 refusing = Refusing(removal.rule, Reject(), removal.span)
-                self._rejects.append((refusing, place_of(unit)))
+                self._objections.rejects.append((refusing, place_of(unit)))
             if outside:
                 continue
             self._removed.add(unit, removal.rule.id, removal.note)
@@ -444,27 +439,12 @@ class Prompt:
     @property
     def rejected(self) -> bool:
         """It is refused, whatever is still to be said of it."""
-        return bool(self._rejects)
+        return bool(self._objections.rejects)
 
     @property
     def refusal(self) -> Refusal | None:
         """Why the judged prompt is refused; None when it may be forwarded."""
-        if self._rejects:
-            (rule, action, _), place = self._rejects[0]
-            status = action.status if isinstance(action, Reject) else 400
-            return Refusal(status, "request_blocked", action.message, rule.id, param=place)
-        if self._failed is not None:
-            rule, place = self._failed
-            message = f"a detector of rule {rule.id} failed, so the prompt can't be checked; try again"
-            return Refusal(503, "detector_failed", message, rule.id, param=place)
-        if self._confirmations:
-            (rule, action, _), place = self._confirmations[0]
-            rules = tuple(dict.fromkeys(each.rule.id for each, _ in self._confirmations))
-            asked = (each.action for each, _ in self._confirmations)
-            expires_s = min(each.expires_s for each in asked if isinstance(each, RequireConfirmation))
-            wanted = ConfirmationWanted(rules, expires_s, self._plan.program.hash)
-            return Refusal(409, "request_needs_confirmation", action.message, rule.id, wanted, place)
-        return None
+        return self._objections.refusal(self._plan.program.hash)
 
     def _named(self, edits: dict[int, list[Replacement]]) -> Generator[None, None, frozenset[int]]:
         """Leave out, in steps, edits of what stands outside the body; return the places where a name is put in."""

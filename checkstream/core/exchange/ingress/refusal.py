@@ -6,10 +6,13 @@ from collections.abc import Generator, Sequence
 
 import msgspec
 
+from checkstream.core.channel.actions import Refusing
 from checkstream.core.commands import ConfirmationWanted
 from checkstream.core.exchange.checking import Checking
 from checkstream.core.exchange.ingress.joined import PLACES_A_STEP, PLACES_WORK
 from checkstream.core.exchange.plan import Plan
+from checkstream.core.policy.action import Reject, RequireConfirmation
+from checkstream.core.policy.program import RuleMeta
 from checkstream.core.wire.surface import Request
 
 _MAX_NAMED = 10
@@ -31,6 +34,39 @@ class Refusal(msgspec.Struct, frozen=True):
     """The request is let through when it comes again with a token."""
     param: str | None = None
     """The place in the request that it is about, as callers write it: `messages[3]`."""
+
+
+class Objections:
+    """What rules have against a prompt, each with the place that it is about."""
+
+    def __init__(self) -> None:
+        """Begin with nothing."""
+        self.rejects: list[tuple[Refusing, str | None]] = []
+        self.confirmations: list[tuple[Refusing, str | None]] = []
+        """What has to be confirmed before it is let through."""
+        self.confirmed: tuple[str, ...] = ()
+        """Rules to which the caller has consented."""
+        self.failed: tuple[RuleMeta, str | None] | None = None
+        """A rule whose detector has failed."""
+
+    def refusal(self, policy: str) -> Refusal | None:
+        """Return why the prompt is refused by a policy with this hash; None when it may be forwarded."""
+        if self.rejects:
+            (rule, action, _), place = self.rejects[0]
+            status = action.status if isinstance(action, Reject) else 400
+            return Refusal(status, "request_blocked", action.message, rule.id, param=place)
+        if self.failed is not None:
+            rule, place = self.failed
+            message = f"a detector of rule {rule.id} failed, so the prompt can't be checked; try again"
+            return Refusal(503, "detector_failed", message, rule.id, param=place)
+        if self.confirmations:
+            (rule, action, _), place = self.confirmations[0]
+            rules = tuple(dict.fromkeys(each.rule.id for each, _ in self.confirmations))
+            asked = (each.action for each, _ in self.confirmations)
+            expires_s = min(each.expires_s for each in asked if isinstance(each, RequireConfirmation))
+            wanted = ConfirmationWanted(rules, expires_s, policy)
+            return Refusal(409, "request_needs_confirmation", action.message, rule.id, wanted, place)
+        return None
 
 
 def _too_large(what: str, count: int, limit: int, setting: str) -> Refusal:
