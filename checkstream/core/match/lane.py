@@ -129,6 +129,7 @@ class Lane:
         lane.floor = min(self.floor, cut)
         lane.resume = {index: to for index, to in self.resume.items() if index in table.numbers}
         lane._dead = {known: dead for known, dead in self._dead.items() if dead[0] <= cut}
+        lane._skipped = {index: min(to, at) for index, to in self._skipped.items() if index in table.numbers}
         if self._ahead and self.floor < cut:
             lane._ahead = {m.index: self._known_before(m, cut) for m in table.members if m.index in self._ahead}
         return lane
