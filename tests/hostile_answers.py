@@ -163,6 +163,7 @@ TEXTS: Mapping[str, str] = MappingProxyType(
         "phones": "+49 ",
         "families": "\U0001f468\u200d\U0001f469\u200d",
         "base64": "d29yZCB3b3JkIHdvcmQg",
+        "numbers that chain": '4111" + "1111 1111" + "1111 ',
         "runs of base64": "AAAAAAAAAAAAAAAA ",
         "jamo": "\u1112\u1161\u11ab",
     }

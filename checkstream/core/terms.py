@@ -224,6 +224,13 @@ class Finding(msgspec.Struct, frozen=True):
     """Name of the view of the text in which it was found."""
     capped: bool = False
     """The pattern reached its `max_chars` while it could still match, and is treated as matched."""
+    hits: int = 1
+    """How many it stands for: more than one where very many chain; then the span is from the first to the last."""
+
+    @property
+    def exact(self) -> bool:
+        """Whether the span is just what was found; else nothing is spared or excepted because of it."""
+        return self.hits == 1 and not self.capped
 
 
 class StreamFacts(msgspec.Struct):

@@ -184,7 +184,7 @@ class Exceptions:
     def note(self, firings: Iterable[Firing]) -> None:
         """Keep those of some firings that are enforced exceptions."""
         for firing in firings:
-            if _enforced(firing) and _has(firing.rule, Allow):
+            if _enforced(firing) and firing.rule.excepts:
                 place = bisect_right(self._starts, firing.span.start)
                 self._starts.insert(place, firing.span.start)
                 self._allowed.insert(place, firing)
@@ -284,10 +284,6 @@ def resolve(
 
 def _enforced(firing: Firing) -> bool:
     return firing.mode == "enforce"
-
-
-def _has(rule: RuleMeta, kind: type) -> bool:
-    return any(isinstance(action, kind) for action in rule.actions)
 
 
 def _verdict(firing: Firing, stage: Stage, channel: Channel, exception: Firing | None) -> Verdict:

@@ -123,9 +123,9 @@ class Decider:
         if self._reading is not None:
             self._reading.feed(text)
 
-    def count(self, signal: int) -> None:
-        """Note that something has been found."""
-        self._facts.counts[signal] = self._facts.counts.get(signal, 0) + 1
+    def count(self, signal: int, hits: int = 1) -> None:
+        """Note that something has been found, so often."""
+        self._facts.counts[signal] = self._facts.counts.get(signal, 0) + hits
 
     def score(self, position: int, scores: Mapping[str, float]) -> list[tuple[int, float]]:
         """Note the scores of the check at `position`; return those that rules read, in a fixed order."""
@@ -182,7 +182,9 @@ class Decider:
 
     # --- what fires
 
-    def fired(self, signal: int, span: Span, confidence: float, *, covered: bool) -> dict[int, Firing]:
+    def fired(
+        self, signal: int, span: Span, confidence: float, *, covered: bool, exact: bool = True
+    ) -> dict[int, Firing]:
         """Return, by number, the rules that a signal fires and that are decided here; those that wait are kept.
 
         Args:
@@ -190,11 +192,14 @@ class Decider:
             span: Where.
             confidence: The score, 1.0 for what was found.
             covered: A check has just covered the span, so that the scores speak of it.
+            exact: The span is no wider than what has come; else it makes no exception.
         """
         firings: dict[int, Firing] = {}
         self._read(span.end)
         for entry in self._scope.rules.get(signal, ()):
             if entry.rule in firings or not self._scope.decides(entry.rule, signal, leads=self._leads):
+                continue
+            if not exact and self._program.rules[entry.rule].excepts:
                 continue
             waits = self._program.rules[entry.rule].waits
             if waits is Waits.NO or (waits is Waits.CHECK and covered):

@@ -25,7 +25,7 @@ from checkstream.core.channel.following import Following
 from checkstream.core.channel.holdback import Holdback
 from checkstream.core.channel.insertions import Insertions
 from checkstream.core.channel.json_leaves import JsonLeaves
-from checkstream.core.channel.matches import Cluster
+from checkstream.core.channel.matches import LOOKED_AT, Cluster
 from checkstream.core.channel.noted import Noted
 from checkstream.core.channel.page import Page
 from checkstream.core.channel.restoring import Restoring
@@ -314,8 +314,8 @@ class Judge:
                 ruling = self._judge_findings(decision.findings)
                 if ruling is not None:
                     rulings.append(ruling)
-                taken += len(decision.findings)
-                self._work += (len(decision.findings) - 1) * _TOGETHER_WORK
+                taken += len(decision.findings) or LOOKED_AT
+                self._work += max(len(decision.findings) - 1, 0) * _TOGETHER_WORK
             else:
                 rulings += self._judge_check(decision)
                 taken += 1

@@ -19,8 +19,10 @@ _STEP_CHARS = 256
 _LOOKED_BACK_CHARS = 512
 """What is let go is read together with so much before it."""
 
-_MOST_TOGETHER = 128
-"""Findings that are decided together one by one. What overlaps more often says the same many times, and is one."""
+_MOST_CHAINED = 128
+"""Findings that overlap, one the next, and are decided one by one. Of more, those of one detector are one."""
+LOOKED_AT = 128
+"""Findings of which it is asked at a time whether they overlap those before."""
 _MANY = 64
 """Findings of a text of parts that are remembered before it is asked which of them may be found again."""
 
@@ -28,7 +30,8 @@ _MANY = 64
 class Cluster(msgspec.Struct, frozen=True):
     """Findings that overlap each other, all of them known: one decision is taken on them together.
 
-    Those overlap too that touch the same word or sentence, where the channel is decided in words or sentences.
+    Those overlap too that touch the same word or sentence, where the channel is decided in words or sentences. Without
+    findings: more of them are known than are looked at in one step (`LOOKED_AT`), so one asks again.
     """
 
     span: Span
@@ -73,8 +76,7 @@ class Matches:
         self._known: set[tuple[int, Span]] = set()
         """What has been found since the text has parts and may be found again: once for both readings."""
         self._known_most = _MANY
-        self._group = (0, 0)
-        """How many of the first findings are known to overlap, and where they and what they touch end."""
+        self._group = _Group()
 
     @property
     def work(self) -> Work:
@@ -284,7 +286,7 @@ class Matches:
         """Read nothing more, and forget what was found."""
         self.heard = None
         self.found.clear()
-        self._group = 0, 0
+        self._group = _Group()
         self._scan.end()
         self._alone = self._spaced = None
         self._seams.clear()
@@ -307,7 +309,7 @@ class Matches:
             while self.found and _order(self.found[-1]) > first:
                 new.append(self.found.pop())
             self.found.extend(sorted(new, key=_order))
-            self._group = 0, 0
+            self._group = _Group()
 
     def cluster(
         self, live: int, touched: Callable[[Span], Span | None], parts: Callable[[int], bool]
@@ -319,20 +321,53 @@ class Matches:
             touched: Returns a span with all that is decided together with it; None while that is not known.
             parts: Tells whether something must stay together over a place.
         """
-        found = self.found
-        size, end = self._group
-        while size < len(found) and (size == 0 or found[size].span.start < end):
-            whole = touched(found[size].span)
+        found, group = self.found, self._group
+        looked = 0
+        while group.size < len(found) and (group.size == 0 or found[group.size].span.start < group.end):
+            each = found[group.size]
+            whole = touched(each.span)
             if whole is None:
                 return None
-            size, end = size + 1, max(end, whole.end)
-            self._group = size, end
-        if end > live or parts(end):
+            if looked == LOOKED_AT:
+                return Cluster(each.span, ())
+            looked += 1
+            group.add(each, whole.end)
+            if group.size >= group.most and group.chained > _MOST_CHAINED:  # so that they never become many
+                fewer = _merged([found.popleft() for _ in range(group.size)])
+                found.extendleft(reversed(fewer))
+                group.size, group.most = len(fewer), max(_MOST_CHAINED, 2 * len(fewer))
+        if group.end > live or parts(group.end):
             return None
-        self._group = 0, 0
         first = touched(found[0].span) or found[0].span
-        together = tuple(found.popleft() for _ in range(size))
-        return Cluster(Span(first.start, end), together if size <= _MOST_TOGETHER else _merged(together))
+        together = _merged([found.popleft() for _ in range(group.size)])
+        self._group = _Group()
+        return Cluster(Span(first.start, group.end), tuple(together))
+
+
+class _Group:
+    """The first findings that overlap, as far as they were looked at, of which the last chain by themselves."""
+
+    __slots__ = ("chained", "end", "most", "reach", "size")
+
+    def __init__(self) -> None:
+        """Start with none."""
+        self.size = 0
+        """Findings that are known to overlap."""
+        self.end = 0
+        """Where they and what they touch end."""
+        self.reach = 0
+        """Where those that chain end,"""
+        self.chained = 0
+        """and how many they stand for."""
+        self.most = _MOST_CHAINED
+        """Findings from which on fewer are made of them."""
+
+    def add(self, finding: Finding, end: int) -> None:
+        """Take the next finding, which touches text up to `end`."""
+        if finding.span.start >= self.reach:
+            self.chained = 0
+        self.size, self.end, self.reach = self.size + 1, max(self.end, end), max(self.reach, finding.span.end)
+        self.chained += finding.hits
 
 
 class Again(Matches):
@@ -363,20 +398,33 @@ class Again(Matches):
         self._before = ()
 
 
-def _merged(findings: Sequence[Finding]) -> tuple[Finding, ...]:
-    """Return findings of which those of one signal that overlap are one."""
+def _merged(findings: list[Finding]) -> list[Finding]:
+    """Return findings, those of one detector as one where very many chain; how many were so before matters not."""
+    if sum(each.hits for each in findings) <= _MOST_CHAINED:
+        return findings
     merged: list[Finding] = []
-    latest: dict[int, int] = {}
+    chain: list[Finding] = []
+    reach = 0
     for each in findings:
-        place = latest.get(each.signal)
-        if place is not None and each.span.start < merged[place].span.end:
-            if each.span.end > merged[place].span.end:
-                span = Span(merged[place].span.start, each.span.end)
-                merged[place] = msgspec.structs.replace(merged[place], span=span)
-        else:
-            latest[each.signal] = len(merged)
-            merged.append(each)
-    return tuple(merged)
+        if each.span.start >= reach:
+            merged += _of_each_detector(chain)
+            chain = []
+        chain.append(each)
+        reach = max(reach, each.span.end)
+    return merged + _of_each_detector(chain)
+
+
+def _of_each_detector(chain: list[Finding]) -> list[Finding]:
+    if sum(each.hits for each in chain) <= _MOST_CHAINED:
+        return chain
+    first: dict[int, Finding] = {}
+    for each in chain:
+        known = first.get(each.signal)
+        if known is not None:
+            span = Span(known.span.start, max(known.span.end, each.span.end))
+            known = msgspec.structs.replace(known, span=span, hits=known.hits + each.hits)
+        first[each.signal] = known if known is not None else each
+    return sorted(first.values(), key=_order)
 
 
 def _order(finding: Finding) -> tuple[Span, int]:

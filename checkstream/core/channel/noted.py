@@ -39,13 +39,13 @@ class Noted:
     def take(self, finding: Finding, confidence: float, *, covered: bool) -> Iterable[Firing]:
         """Note that something has been found; return the firings of the rules that it decides."""
         place, signal = self._place, finding.signal
-        self._decider.count(signal)
+        self._decider.count(signal, finding.hits)
         if place.seams and not self._over_seam(finding.span):
             return ()
         if place.leads or signal not in place.scope.held:  # else the one that leads has it
             self._keep_digest(finding, place.program.signals[signal].title)
         span = Span(max(finding.span.start, place.prelude), finding.span.end)
-        return self._decider.fired(signal, span, confidence, covered=covered).values()
+        return self._decider.fired(signal, span, confidence, covered=covered, exact=finding.exact).values()
 
     def _over_seam(self, span: Span) -> bool:
         seams = self._place.seams

@@ -80,7 +80,7 @@ class Page:
     def _let_pass(self, finding: Finding, text: str | None = None) -> str:
         """Return why what was found counts for nothing; empty: it counts."""
         signal = self._brief.program.signals[finding.signal]
-        if signal.spares is None or finding.capped:
+        if signal.spares is None or not finding.exact:
             return ""
         said = self.text(finding.span) if text is None else text
         return signal.lets_pass(said, self._brief.exchange.told)

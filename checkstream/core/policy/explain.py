@@ -177,7 +177,7 @@ class _Look:
 
     def _let_pass(self, finding: Finding, text: str) -> str:
         signal = self._program.signals[finding.signal]
-        if signal.spares is None or finding.capped:
+        if signal.spares is None or not finding.exact:
             return ""
         return signal.lets_pass(text[finding.span.start : finding.span.end], self._exchange.told)
 

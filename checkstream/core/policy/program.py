@@ -134,7 +134,12 @@ class RuleMeta(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def condemns(self) -> bool:
         """What it finds must not be sent as it is: it holds text, and not for an exception."""
-        return self.holds and not any(isinstance(action, Allow) for action in self.actions)
+        return self.holds and not self.excepts
+
+    @property
+    def excepts(self) -> bool:
+        """What it finds is set aside: an exception from other rules."""
+        return any(isinstance(action, Allow) for action in self.actions)
 
     @property
     def needs(self) -> frozenset[int]:

@@ -12,7 +12,6 @@ from collections.abc import Mapping
 
 from checkstream.core.cel import machine
 from checkstream.core.cel.values import Value
-from checkstream.core.policy.action import Allow
 from checkstream.core.policy.program import ALWAYS, Entry, Program, RuleMeta
 from checkstream.core.terms import ExchangeFacts, Facts, Stage
 
@@ -64,7 +63,7 @@ class Machine:
 
 def counts_undecided(rule: RuleMeta, fail_mode: str) -> bool:
     """Tell whether a rule that can't be decided counts as if it held; an exception never does."""
-    return (rule.fail_mode or fail_mode) == "closed" and not any(isinstance(action, Allow) for action in rule.actions)
+    return (rule.fail_mode or fail_mode) == "closed" and not rule.excepts
 
 
 def exchange_facts(

@@ -26,7 +26,12 @@ RULES = {
 
 
 def answered(rule: str, text: str) -> tuple[str, StreamRecord]:
-    rules = f"pack: {{name: p, version: 1.0.0}}\npolicies:\n{ALLOWED}  - {{name: r, id: R-1, {rule}}}\n"
+    return answered_under(
+        f"pack: {{name: p, version: 1.0.0}}\npolicies:\n{ALLOWED}  - {{name: r, id: R-1, {rule}}}\n", text
+    )
+
+
+def answered_under(rules: str, text: str) -> tuple[str, StreamRecord]:
     plan = Plan(program=compile_sources([("p.yaml", rules)], LABELS))
     request = json.dumps({"model": "m", "messages": [{"role": "user", "content": "hi"}]}).encode()
     message = {"role": "assistant", "content": text}
@@ -52,3 +57,18 @@ def test_what_lies_outside_of_its_span_is_not_excepted(rule: str) -> None:
     said, record = answered(rule, text)
     assert said != text
     assert [v.excepted_by for v in record.verdicts if v.rule_id == "R-1"] == ["OK-1", None]
+
+
+@pytest.mark.parametrize(("units", "left"), [(20, 41), (200, 0)])
+def test_where_very_many_findings_chain_an_exception_sets_nothing_aside_that_it_does_not_cover(
+    units: int, left: int
+) -> None:
+    """What is between them would count as excepted, too, if they were one exception."""
+    rules = """pack: {name: p, version: 1.0.0}
+policies:
+  - {name: ours, id: OK-1, priority: 5, patterns: [{name: ours, regex: xay}], actions: [{type: allow}]}
+  - {name: more, id: OK-2, priority: 5, patterns: [{name: more, regex: yax}], actions: [{type: allow}]}
+  - {name: each, id: R-1, patterns: [{name: each, regex: a}], actions: [{type: redact, style: text, text: o}]}
+"""
+    said, _ = answered_under(rules, "xay" + "axay" * units)
+    assert said.count("a") == left

@@ -1,9 +1,16 @@
 from __future__ import annotations
 
-from checkstream.core.channel.matches import Matches
+from collections.abc import Sequence
+from itertools import pairwise
+
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from checkstream.core.channel.matches import _MOST_CHAINED, Cluster, Matches
 from checkstream.core.match.patterns import Pattern, PatternSet
 from checkstream.core.steps import done
 from checkstream.core.terms import Span
+from tests.chance import examples
 
 PATTERNS = PatternSet([Pattern(signal=0, name="address", regex="[a-z]{1,9}@[a-z]{1,9}")])
 
@@ -29,3 +36,41 @@ def test_g10_g22_what_both_readings_find_is_told_once_and_only_what_may_be_found
     assert [text[span.start : span.end] for span in spans] == ["bob@example"] * text.count("bob@example")
     assert len(set(spans)) == len(spans) > 1000
     assert most <= 200
+
+
+CHAINING = PatternSet([Pattern(signal=0, name="one", regex="xay"), Pattern(signal=1, name="other", regex="yax")])
+
+
+def handed_out(pieces: Sequence[str]) -> list[Cluster]:
+    """Return the decisions on a text that comes in pieces."""
+    matches, clusters = Matches(CHAINING), list[Cluster]()
+
+    def take(live: int) -> None:
+        while matches.found and (cluster := matches.cluster(live, lambda span: span, lambda _: False)) is not None:
+            assert len(cluster.findings) <= 2 * _MOST_CHAINED
+            clusters.extend([cluster] if cluster.findings else [])
+
+    for piece in pieces:
+        matches.feed(piece)
+        take(matches.live)
+    matches.end()
+    take(sum(map(len, pieces)))
+    return clusters
+
+
+@settings(max_examples=examples(60), deadline=None)
+@given(st.lists(st.integers(1, 400), min_size=1, max_size=3), st.lists(st.integers(0, 5000), max_size=20))
+@example([64, 65], [])
+@example([2000], [])
+def test_g03_g33_findings_that_chain_are_as_many_decisions_however_they_come(sizes: list[int], at: list[int]) -> None:
+    chains = ["xa" + "yaxa" * size for size in sizes]
+    text = " ".join(chains)
+    cuts = [0, *sorted(min(place, len(text)) for place in at), len(text)]
+    clusters = handed_out([text[low:high] for low, high in pairwise(cuts)])
+    assert clusters == handed_out([text]) == handed_out(list(text))
+    assert len(clusters) == len(chains)
+    for chain, cluster in zip(chains, clusters, strict=True):
+        count = {0: chain.count("xay"), 1: chain.count("yax")}
+        assert {signal: sum(f.hits for f in cluster.findings if f.signal == signal) for signal in count} == count
+        assert len(cluster.findings) == (2 if sum(count.values()) > _MOST_CHAINED else sum(count.values()))
+        assert {text[each.span.start : each.span.end][:3] for each in cluster.findings} == {"xay", "yax"}
