@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 from checkstream.core.match.entities import ENTITIES
 from checkstream.core.match.patterns import Pattern, PatternSet
 from checkstream.core.match.scan import Scan
-from checkstream.evaluation.reading import entity_signal, pattern_of
+from checkstream.core.policy.link import pattern_of
+from checkstream.core.policy.signals import entity_signal
 from tests.chance import examples
 from tests.property.test_entities import NAMES, hostile, of
 
