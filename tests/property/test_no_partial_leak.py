@@ -16,6 +16,7 @@ from checkstream.core.exchange.guard import Plan
 from checkstream.core.match.entities import ENTITIES
 from checkstream.core.policy.compile import compile_sources
 from checkstream.core.wire.openai.chat import OpenAIChat
+from tests.chance import examples
 from tests.playbook import Exchange
 from tests.unit.core.match.entities.examples import EXAMPLES
 
@@ -74,7 +75,7 @@ def test_g04_no_part_of_an_entity_leaves_at_any_cut(entity: str) -> None:
         expected = "".join(stream([text])[1])
         for start, end in example.spans:
             assert text[start:end] not in expected
-        cuts = range(1, len(text), max(1, len(text) // 16))
+        cuts = range(1, len(text), max(1, len(text) // examples(16)))
         for pieces in [*([text[:cut], text[cut:]] for cut in cuts), list(text)]:
             left = stream(pieces)[1]
             # All that leaves at any time is the beginning of what leaves in the end, in which no span stands.
@@ -93,7 +94,7 @@ def test_g04_no_part_of_the_word_or_sentence_of_an_entity_leaves_at_any_cut(enti
             assert not set(text[start + 13 : end + 13].split()) & set(kept) - {"and", "so.", "there.", "Hello", "Bye"}
         assert expected.startswith("Hello there.")
         assert expected.endswith("Bye")
-        cuts = range(1, len(text), max(1, len(text) // 8))
+        cuts = range(1, len(text), max(1, len(text) // examples(10)))
         for pieces in [*([text[:cut], text[cut:]] for cut in cuts), list(text)]:
             assert "".join(stream(pieces, PLANS[scope])[1]) == expected, pieces
 
