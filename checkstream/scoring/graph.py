@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from checkstream.errors import ModelError
 from checkstream.scoring import mapped, onnx_file
 from checkstream.scoring.onnx_runtime import ort
+from checkstream.scoring.saturation import saturates
 
 _INPUTS = ("input_ids", "attention_mask", "token_type_ids")
 _LEFT_OUT = ["SkipLayerNormFusion"]
@@ -141,9 +142,8 @@ def _options() -> ort.SessionOptions:
     options.log_severity_level = 4  # what goes wrong is raised
     options.add_session_config_entry("session.intra_op.allow_spinning", "0")
     options.add_session_config_entry("session.load_model_format", "ONNX")
-    # Where a processor has AVX2 and no VNNI, sums of two products saturate at 16 bits else, and the scores are others
-    # than on the machine where their thresholds were set. There alone it takes 2 to 13 % more.
-    options.add_session_config_entry("session.x64quantprecision", "1")
+    if saturates():  # the scores would be others than on the machine where their thresholds were set
+        options.add_session_config_entry("session.x64quantprecision", "1")
     return options
 
 

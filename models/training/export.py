@@ -14,6 +14,7 @@ import onnx
 import onnxruntime as ort
 from numpy.typing import NDArray
 
+from checkstream.scoring.saturation import saturates
 from models.training.graph import Float, Shape, Weights, encoder_graph
 
 MODELS = Path(__file__).resolve().parents[1]
@@ -37,8 +38,8 @@ def session(model: onnx.ModelProto | bytes) -> ort.InferenceSession:
     options = ort.SessionOptions()
     options.intra_op_num_threads = options.inter_op_num_threads = 1
     options.add_session_config_entry("session.intra_op.allow_spinning", "0")
-    # Processors that have AVX2 and no VNNI saturate sums of products else, and figures would depend on the machine.
-    options.add_session_config_entry("session.x64quantprecision", "1")
+    if saturates():  # figures would depend on the machine
+        options.add_session_config_entry("session.x64quantprecision", "1")
     data = model if isinstance(model, bytes) else model.SerializeToString()
     return ort.InferenceSession(
         data, options, providers=["CPUExecutionProvider"], disabled_optimizers=["SkipLayerNormFusion"]

@@ -5,10 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
+import onnx
+import onnxruntime as ort
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 from checkstream.scoring.graph import Graph
+from checkstream.scoring.saturation import _product, saturates
 
 TERMS = 64
 EACH = {
@@ -57,3 +60,18 @@ def test_sums_of_large_products_are_exact_on_every_processor(way: str, shared: b
     for _ in range(2):  # the second maps what the first has written
         graph = Graph(summing(EACH[way]), rank=3, columns=2, top_id=3, longest=8, shared=tmp_path if shared else None)
         assert graph.run([0, 1, 2]) == pytest.approx(TERMS - 1, rel=1e-5)
+
+
+def test_the_product_that_is_tried_is_one_that_the_standard_knows() -> None:
+    model = onnx.load_from_string(_product())
+    onnx.checker.check_model(model, full_check=True)
+    assert [node.op_type for node in model.graph.node] == ["MatMulInteger"]
+
+
+@pytest.mark.parametrize("way", [*EACH])
+def test_where_no_sum_is_said_to_be_cut_off_none_is_though_nothing_asks_for_it(way: str) -> None:
+    session = ort.InferenceSession(summing(EACH[way]), providers=["CPUExecutionProvider"])
+    tokens = np.array([[0, 1, 2]], np.int64)
+    (sums,) = session.run(None, {"input_ids": tokens, "attention_mask": np.ones_like(tokens)})
+    exact = sums == pytest.approx(TERMS - 1, rel=1e-5)
+    assert exact or saturates()
