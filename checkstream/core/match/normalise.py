@@ -145,6 +145,28 @@ def _digit(char: str) -> str | None:
     return None if value is None else str(value)
 
 
+_JOINING: Final = "\0"
+"""Stands for what is not read as one character by itself. It shows nothing itself, and so is among them."""
+
+
+class _Flat(dict[int, str]):
+    """What each character comes to that is read alone, learnt as it comes; as `str.translate` asks."""
+
+    def __missing__(self, code: int) -> str:
+        char = chr(code)
+        folded = "\n" if char == _PAGE else _JOINING if joins(char) else fold(char)
+        if len(folded) != 1:
+            folded = _JOINING
+        if len(self) >= _MOST_KNOWN:
+            self.clear()
+        self[code] = folded
+        return folded
+
+
+_MOST_KNOWN: Final = 1 << 14
+_FLAT: Final = _Flat()
+
+
 class Folded:
     """NFKC, ignorables removed, lookalikes mapped. Source: UAX 15; UTS 39, section 4."""
 
@@ -166,11 +188,25 @@ class Folded:
             if used:
                 self._marked = True
             return Reading(text[:used], starts[:used], ends[:used], used)
+        flat = text.translate(_FLAT)
         out: list[str] = []
         first: list[int] = []
         last: list[int] = []
         at, size, changed = 0, len(text), -1
         while at < size:
+            stop = flat.find(_JOINING, at)
+            stop = self._stop(text, stop if stop >= 0 else size, ended=ended)
+            if stop > at:  # each of these is read alone, as one character
+                run = flat[at:stop]
+                out.append(run)
+                first += starts[at:stop]
+                last += ends[at:stop]
+                self._marked = run[-1].isascii()
+                if run != text[at:stop]:
+                    changed = ends[next(place for place in range(stop - 1, at - 1, -1) if flat[place] != text[place])]
+                at = stop
+                if at == size:
+                    break
             char = text[at]
             after = at + 1
             if char > "\x7f" or char in COMPOSING:
@@ -190,6 +226,12 @@ class Folded:
                 changed = ends[after - 1]
             at = after
         return Reading("".join(out), first, last, at, changed)
+
+    def _stop(self, text: str, stop: int, *, ended: bool) -> int:
+        """Return where a run of single characters ends, before `stop`: its last may be the base of a cluster."""
+        known = not joins(text[stop]) if stop < len(text) else ended
+        alone = known or not stop or (text[stop - 1] <= "\x7f" and text[stop - 1] not in COMPOSING)
+        return stop if alone else stop - 1
 
     def _fold(self, char: str, cluster: str) -> str:
         """Fold one cluster; marks without a base belong to the ASCII character read before, as overlays."""
