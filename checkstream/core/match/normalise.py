@@ -167,6 +167,20 @@ _MOST_KNOWN: Final = 1 << 14
 _FLAT: Final = _Flat()
 
 
+def _composes(char: str) -> bool:
+    """Tell whether a character may become one with those behind it."""
+    return char > "\x7f" or char in COMPOSING
+
+
+def _cluster_end(text: str, at: int) -> int:
+    """Return the end of a character and what joins it, as far as that is known."""
+    after, most = at + 1, min(at + MAX_CLUSTER, len(text))
+    if _composes(text[at]):
+        while after < most and joins(text[after]):
+            after += 1
+    return after
+
+
 class Folded:
     """NFKC, ignorables removed, lookalikes mapped. Source: UAX 15; UTS 39, section 4."""
 
@@ -205,33 +219,24 @@ class Folded:
                 if run != text[at:stop]:
                     changed = ends[next(place for place in range(stop - 1, at - 1, -1) if flat[place] != text[place])]
                 at = stop
-                if at == size:
-                    break
-            char = text[at]
-            after = at + 1
-            if char > "\x7f" or char in COMPOSING:
-                while after < size and after - at < MAX_CLUSTER and joins(text[after]):
-                    after += 1
-                if after == size and after - at < MAX_CLUSTER and not ended:
-                    break
-            folded = self._fold(char, text[at:after])
+                continue
+            after = _cluster_end(text, at)
+            if after == size and after - at < MAX_CLUSTER and not ended and _composes(text[at]):
+                break
+            folded = self._fold(text[at], text[at:after])
             out.append(folded)
-            if len(folded) == 1 and after == at + 1:
-                first.append(starts[at])
-                last.append(ends[at])
-            else:
-                first.extend([starts[at]] * len(folded))
-                last.extend([ends[after - 1]] * len(folded))
-            if after > at + 1 or folded != char:  # a cluster is mapped as one piece, changed or not
+            first += [starts[at]] * len(folded)
+            last += [ends[after - 1]] * len(folded)
+            if after > at + 1 or folded != text[at]:  # a cluster is mapped as one piece, changed or not
                 changed = ends[after - 1]
             at = after
         return Reading("".join(out), first, last, at, changed)
 
-    def _stop(self, text: str, stop: int, *, ended: bool) -> int:
+    @staticmethod
+    def _stop(text: str, stop: int, *, ended: bool) -> int:
         """Return where a run of single characters ends, before `stop`: its last may be the base of a cluster."""
         known = not joins(text[stop]) if stop < len(text) else ended
-        alone = known or not stop or (text[stop - 1] <= "\x7f" and text[stop - 1] not in COMPOSING)
-        return stop if alone else stop - 1
+        return stop if known or not stop or not _composes(text[stop - 1]) else stop - 1
 
     def _fold(self, char: str, cluster: str) -> str:
         """Fold one cluster; marks without a base belong to the ASCII character read before, as overlays."""

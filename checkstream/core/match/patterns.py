@@ -22,7 +22,7 @@ import re2
 from checkstream.core.match.phrases import Phrase, PhraseIndex
 from checkstream.core.match.shapes import GAP_CHARS, is_word
 from checkstream.core.match.syntax import MAX_REGEX_CHARS, parse
-from checkstream.core.match.tree import Node, companion, opening, render, width
+from checkstream.core.match.tree import Node, companion, counts, opening, render, repeated, uncounted, width
 from checkstream.core.match.words import Words
 from checkstream.errors import PatternError
 
@@ -244,6 +244,36 @@ def compile_regex(source: str) -> Regex:
     return cast(Regex, compiled)
 
 
+class Behind:
+    """A dear expression behind a cheap one that matches wherever it does: a text without it is not asked the other.
+
+    Prose after `BEGIN PRIVATE KEY` may be followed by base64 after up to 64 characters, and from the end of any text
+    back that has states of its own for each of the last 64, in every new text.
+    """
+
+    __slots__ = ("_cheap", "_exact")
+
+    def __init__(self, cheap: Regex, exact: Regex) -> None:
+        """Ask `exact` from where `cheap` matches."""
+        self._cheap = cheap
+        self._exact = exact
+
+    def search(self, text: str, pos: int = 0, endpos: int = -1) -> Hit | None:
+        """Return the leftmost match that starts at `pos` or later, or None."""
+        hit = self._cheap.search(text, pos, endpos)
+        if hit is None or hit.start() == hit.end():  # nothing at all is found wherever it is looked for
+            return hit
+        return self._exact.search(text, hit.start(), endpos)
+
+    def match(self, text: str, pos: int = 0, endpos: int = -1) -> Hit | None:
+        """Return the match that starts at `pos`, or None."""
+        return None if self._cheap.match(text, pos, endpos) is None else self._exact.match(text, pos, endpos)
+
+    def finditer(self, text: str, pos: int = 0, endpos: int = -1) -> Iterator[Hit]:
+        """Return the matches from left to right, none over another."""
+        return self._exact.finditer(text, pos, endpos)
+
+
 class _Expression(msgspec.Struct, frozen=True):
     """What is searched for an expression, whichever patterns and sets have it."""
 
@@ -280,7 +310,17 @@ def _expression(regex: str) -> _Expression:
     source, beginnings, begun = render(tree), companion(tree), render(opening(tree))
     whole = compile_regex(source)
     gate = whole if begun == source else compile_regex(begun)
-    return _Expression(source, beginnings, begun, whole, gate, compile_regex(f"(?:{beginnings})\\z"))
+    exact = compile_regex(f"(?:{beginnings})\\z")
+    if not any(counts(each) and _is_prose(each.part) for each in repeated(tree)):
+        return _Expression(source, beginnings, begun, whole, gate, exact)
+    cheap = compile_regex(f"(?:{companion(uncounted(tree))})\\z")
+    return _Expression(source, beginnings, begun, whole, gate, Behind(cheap, exact))
+
+
+def _is_prose(atom: Node) -> bool:
+    """Tell whether a character may be a letter and a space."""
+    one = compile_regex(render(atom))
+    return one.search("a") is not None and one.search(" ") is not None
 
 
 def _check(pattern: Pattern) -> int | None:
@@ -362,14 +402,16 @@ def _table(chosen: Sequence[tuple[Member, _Expression]], phrases: PhraseIndex | 
     literal = phrases.numbers if phrases is not None else frozenset()
     openings = tuple(made.opening for _, made in chosen)
     # What reaches over spaces is asked about nearly every word: all of that in one expression.
+    cheap = [each for each in chosen if not isinstance(each[1].companion, Behind)]
     beginnings = tuple(
-        made.beginnings for _, made in sorted(chosen, key=lambda each: not _reaches_on(each[1].companion))
+        made.beginnings for _, made in sorted(cheap, key=lambda each: not _reaches_on(each[1].companion))
     )
+    dear = (made.companion for _, made in chosen if isinstance(made.companion, Behind))
     shares, apart = _apart(chosen)
     return Table(
         members=members,
         gates=_union(tuple(dict.fromkeys(openings)), ""),
-        companions=_union(tuple(dict.fromkeys(beginnings)), "\\z"),
+        companions=(*_union(tuple(dict.fromkeys(beginnings)), "\\z"), *dict.fromkeys(dear)),
         phrases=phrases,
         numbers=literal.union(member.index for member in members),
         apart=apart,

@@ -18,9 +18,12 @@ follows them, where both their neighbours are known.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from typing import Final
 
 import msgspec
+
+_FAR: Final = 16
 
 
 class Atom(msgspec.Struct, frozen=True):
@@ -124,6 +127,43 @@ def opening(node: Node) -> Node:
             return opening(part) if low == 1 else Repeat(part, low, low)
         case _:
             return node
+
+
+def uncounted(node: Node) -> Node:
+    """Return an expression that matches all that `node` does, and more: one character repeated often is not counted.
+
+    From the end of a text back the engine has a state for each count at which each of these may stand.
+    """
+    match node:
+        case Atom() | Assertion():
+            return node
+        case Concat(parts):
+            return Concat(tuple(map(uncounted, parts)))
+        case Alternation(options):
+            return Alternation(tuple(map(uncounted, options)))
+        case Repeat(Atom() as atom, low, high, lazy):
+            return Repeat(atom, min(low, 1), None, lazy) if counts(node) else node
+        case Repeat(part, low, high, lazy):
+            return Repeat(uncounted(part), low, high, lazy)
+
+
+def counts(node: Repeat) -> bool:
+    """Tell whether a repetition of one character counts far."""
+    return (node.low if node.high is None else node.high) >= _FAR
+
+
+def repeated(node: Node) -> Iterator[Repeat]:
+    """Yield the repetitions of one character in an expression."""
+    match node:
+        case Atom() | Assertion():
+            return
+        case Concat(parts) | Alternation(parts):
+            for part in parts:
+                yield from repeated(part)
+        case Repeat(Atom()):
+            yield node
+        case Repeat(part):
+            yield from repeated(part)
 
 
 def _fold_of(node: Node) -> bool:
