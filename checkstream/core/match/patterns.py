@@ -281,6 +281,8 @@ class _Expression(msgspec.Struct, frozen=True):
     """In canonical form."""
     beginnings: str
     """Its companion, without the end of the text."""
+    first: str
+    """What its companion stands behind, without the end of the text; empty: nothing."""
     opening: str
     """What matches from the same places (see `tree.opening`), in canonical form."""
     regex: Regex
@@ -310,11 +312,11 @@ def _expression(regex: str) -> _Expression:
     source, beginnings, begun = render(tree), companion(tree), render(opening(tree))
     whole = compile_regex(source)
     gate = whole if begun == source else compile_regex(begun)
+    dear = any(counts(each) and _is_prose(each.part) for each in repeated(tree))
+    first = companion(uncounted(tree)) if dear else ""
     exact = compile_regex(f"(?:{beginnings})\\z")
-    if not any(counts(each) and _is_prose(each.part) for each in repeated(tree)):
-        return _Expression(source, beginnings, begun, whole, gate, exact)
-    cheap = compile_regex(f"(?:{companion(uncounted(tree))})\\z")
-    return _Expression(source, beginnings, begun, whole, gate, Behind(cheap, exact))
+    asked = Behind(compile_regex(f"(?:{first})\\z"), exact) if dear else exact
+    return _Expression(source, beginnings, first, begun, whole, gate, asked)
 
 
 def _is_prose(atom: Node) -> bool:
@@ -402,16 +404,19 @@ def _table(chosen: Sequence[tuple[Member, _Expression]], phrases: PhraseIndex | 
     literal = phrases.numbers if phrases is not None else frozenset()
     openings = tuple(made.opening for _, made in chosen)
     # What reaches over spaces is asked about nearly every word: all of that in one expression.
-    cheap = [each for each in chosen if not isinstance(each[1].companion, Behind)]
+    cheap = [each for each in chosen if not each[1].first]
     beginnings = tuple(
         made.beginnings for _, made in sorted(cheap, key=lambda each: not _reaches_on(each[1].companion))
     )
-    dear = (made.companion for _, made in chosen if isinstance(made.companion, Behind))
+    dear = {made.beginnings: made.first for _, made in chosen if made.first}
     shares, apart = _apart(chosen)
     return Table(
         members=members,
         gates=_union(tuple(dict.fromkeys(openings)), ""),
-        companions=(*_union(tuple(dict.fromkeys(beginnings)), "\\z"), *dict.fromkeys(dear)),
+        companions=(
+            *_union(tuple(dict.fromkeys(beginnings)), "\\z"),
+            *_union(tuple(dear), "\\z", tuple(dear.values())),
+        ),
         phrases=phrases,
         numbers=literal.union(member.index for member in members),
         apart=apart,
@@ -453,8 +458,13 @@ def _apart(
 
 
 @lru_cache(maxsize=_MOST_UNIONS)
-def _union(sources: tuple[str, ...], behind: str) -> tuple[Regex, ...]:
+def _union(sources: tuple[str, ...], behind: str, first: tuple[str, ...] = ()) -> tuple[Regex, ...]:
     """Compile one expression for all of `sources` with `behind` behind it, or several where one would be too large.
+
+    Args:
+        sources: Expressions.
+        behind: What stands behind each of them.
+        first: Beside each, what it stands behind itself (see `Behind`); none: nothing.
 
     Raises:
         PatternError: one alone is too large.
@@ -465,6 +475,8 @@ def _union(sources: tuple[str, ...], behind: str) -> tuple[Regex, ...]:
     if len(joined) <= _MOST_UNION_CHARS or len(sources) == 1:
         try:
             union = compile_regex(f"(?:{joined}){behind}")
+            if first:
+                union = Behind(compile_regex(f"(?:{'|'.join(f'(?:{each})' for each in first)}){behind}"), union)
         except PatternError:
             if len(sources) == 1:
                 raise
@@ -474,7 +486,7 @@ def _union(sources: tuple[str, ...], behind: str) -> tuple[Regex, ...]:
     half = len(joined) // 2
     sizes = accumulate(len(source) for source in sources)
     middle = min(max(sum(size <= half for size in sizes), 1), len(sources) - 1)
-    return (*_union(sources[:middle], behind), *_union(sources[middle:], behind))
+    return (*_union(sources[:middle], behind, first[:middle]), *_union(sources[middle:], behind, first[middle:]))
 
 
 @lru_cache(maxsize=_MOST_PHRASES)
