@@ -13,7 +13,7 @@ from bench.policies import with_classifiers
 from checkstream.bench.scenario import TEXTS
 from checkstream.core.match.patterns import ALL_VIEWS, Pattern, PatternSet, phrase_refine, phrase_regex
 from checkstream.core.match.scan import Scan
-from checkstream.core.match.words import Words
+from checkstream.core.match.words import Word, Words
 from checkstream.core.policy.compile import compile_sources
 from checkstream.core.terms import Finding, Stage
 from tests.chance import examples
@@ -180,6 +180,25 @@ def test_g10_most_words_of_prose_are_looked_up() -> None:
     said = [f" {word}" for word in " ".join(text.split()).split(" ")]
     for patterns in _defaults():
         assert _alike(patterns, said) > 0.9 * len(said)
+
+
+def test_g33_of_the_new_words_of_a_piece_few_are_found_out_about_at_a_time() -> None:
+    """Each may take the engine a millisecond, since it builds the states of its automata as it needs them."""
+    asked = list[str]()
+    found = Word(live=1, unread=(0,), asks=0, open=0, apart=True)
+
+    def find_out(word: str) -> Word:
+        asked.append(word)
+        return found
+
+    words, text, rounds = Words(find_out), " a dozen words of which nothing at all is known here yet", 0
+    while words.last(text) is None and rounds < 9:
+        rounds += 1
+        before = len(asked)
+        words.last(text)
+        assert len(asked) - before <= 4
+    assert rounds <= 4
+    assert sorted(asked) == sorted({f" {word}" for word in text[1:].split(" ") if word})
 
 
 def test_g11_no_number_is_remembered_and_no_more_words_than_there_is_room_for() -> None:

@@ -23,6 +23,8 @@ _LONE: Final = 3
 """Characters of a space and two letters, of which views that wait for what follows may have read one."""
 _MOST_AT_ONCE: Final = 16
 """Words of one piece that are looked at one by one: those of a longer one are all known."""
+_MOST_NEW: Final = 3
+"""Words of one piece, besides its last, about which something is found out: that may take a millisecond for each."""
 _ALONE: Final = 1 << 62
 """Beside the expressions of a word between two others: more is to be known of the one behind it."""
 
@@ -136,7 +138,11 @@ class Words:
         if len(before) >= _MOST_AT_ONCE:
             return None
         asks = 0
+        new = _MOST_NEW
         for each, following in zip(before, (*before[1:], tail), strict=True):
+            new -= f" {each}" not in self.known
+            if new < 0:
+                return None
             word = self.get(f" {each}")
             if word is None or not word.passes(f" {following}"):
                 return None
