@@ -49,6 +49,7 @@ policies:
     actions: [{type: reject, message: this prompt was refused}]
 """
 PROMPT_WORDS = 700
+_TURNED_AWAY_S = 0.3
 """About 4 KB."""
 WORDS = ("river", "stone", "paper", "light", "garden", "window", "summer", "music", "letter", "morning", "bridge")
 _FILLER = [f"{word} " for word in WORDS] * 5
@@ -154,14 +155,17 @@ class Load:
             kind = KINDS[turn % len(KINDS)]
             turn += 1
             try:
-                await self._one(session, kind)
+                if await self._one(session, kind):
+                    self.done[kind] += 1
+                else:
+                    await asyncio.sleep(_TURNED_AWAY_S)
             except (aiohttp.ClientError, ConnectionError):
                 if self._cut_off:
                     return
                 raise
-            self.done[kind] += 1
 
-    async def _one(self, session: aiohttp.ClientSession, kind: Kind) -> None:
+    async def _one(self, session: aiohttp.ClientSession, kind: Kind) -> bool:
+        """Do one exchange; return whether it was admitted: a machine that other tests keep busy turns some away."""
         name = kind.removeprefix("whole_") if kind != "whole" else "clean"
         mark = f"m{self._dice.getrandbits(64):x}"
         prompt = f"{mark} {' '.join(self._dice.choices(WORDS, k=PROMPT_WORDS))}"
@@ -174,23 +178,28 @@ class Load:
         }
         if kind == "left_early":
             await self._leave_early(session, body)
-            return
+            return True
         async with session.post(self._url, json=body) as response:
             if kind == "left":
                 await response.content.read(self._dice.randrange(1, 20_000))
                 response.close()  # drops the connection
-                return
+                return True
             raw = await response.read()
+            if response.status == 429:
+                assert json.loads(raw)["error"]["code"] == "overloaded", raw[:500]
+                assert int(response.headers["retry-after"]) >= 1
+                return False
             if not response.ok:
                 assert kind == "refused", (kind, response.status, raw[:500])
                 assert (response.status, b"this prompt was refused" in raw) == (400, True), raw[:500]
-                return
+                return True
             text = _stream_text(raw) if body["stream"] else json.loads(raw)["choices"][0]["message"]["content"]
             problem = _problem(kind, text, raw, mark)
             assert problem is None, (problem, kind, text[-300:], raw[-600:])
             if "[withheld]" in text:
                 self.withheld += 1
             self.finished[response.headers["x-checkstream-stream"]] = time.monotonic()
+            return True
 
     async def _leave_early(self, session: aiohttp.ClientSession, body: dict[str, Any]) -> None:
         try:
