@@ -20,7 +20,7 @@ _LOOKED_BACK_CHARS = 512
 """What is let go is read together with so much before it."""
 
 _MOST_CHAINED = 128
-"""Findings that overlap, one the next, and are decided one by one. Of more, those of one detector are one."""
+"""Findings that overlap, or touch, one the next, and are decided one by one. Of more, those of one detector are one."""
 LOOKED_AT = 128
 """Findings of which it is asked at a time whether they overlap those before."""
 _MANY = 64
@@ -364,7 +364,7 @@ class _Group:
 
     def add(self, finding: Finding, end: int) -> None:
         """Take the next finding, which touches text up to `end`."""
-        if finding.span.start >= self.reach:
+        if finding.span.start > self.reach:
             self.chained = 0
         self.size, self.end, self.reach = self.size + 1, max(self.end, end), max(self.reach, finding.span.end)
         self.chained += finding.hits
@@ -406,7 +406,7 @@ def _merged(findings: list[Finding]) -> list[Finding]:
     chain: list[Finding] = []
     reach = 0
     for each in findings:
-        if each.span.start >= reach:
+        if each.span.start > reach:
             merged += _of_each_detector(chain)
             chain = []
         chain.append(each)

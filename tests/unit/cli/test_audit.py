@@ -102,6 +102,10 @@ def test_show_selects(log: Path, capsys: pytest.CaptureFixture[str]) -> None:
     run("show", log, "--stream", "s1", "--json")
     (line,) = capsys.readouterr().out.splitlines()
     assert line.encode() + b"\n" == LINES[2]
+    run("show", log, "--stream", "s", "--json")
+    assert [json.loads(line)["seq"] for line in capsys.readouterr().out.splitlines()] == [2, 3, 5, 6], "a beginning"
+    assert run("show", log, "--stream", "1") == 1
+    assert capsys.readouterr() == ("", f"checkstream audit: no entry of stream `1...` in `{log}`\n")
     run("show", log, "--last", "2", "--json")
     assert [json.loads(line)["seq"] for line in capsys.readouterr().out.splitlines()] == [6, 7]
     run("show", log, "--rule", "PII-001", "--json")

@@ -75,3 +75,18 @@ def test_where_no_sum_is_said_to_be_cut_off_none_is_though_nothing_asks_for_it(w
     (sums,) = session.run(None, {"input_ids": tokens, "attention_mask": np.ones_like(tokens)})
     exact = sums == pytest.approx(TERMS - 1, rel=1e-5)
     assert exact or saturates()
+
+
+def test_where_kernels_can_not_be_tried_the_exact_ones_are_used(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def refused(*_: object, **__: object) -> None:
+        raise RuntimeError("no such operator")
+
+    monkeypatch.setattr(ort, "InferenceSession", refused)
+    saturates.cache_clear()
+    try:
+        assert saturates()
+        assert "could not be tried" in caplog.text
+    finally:
+        saturates.cache_clear()

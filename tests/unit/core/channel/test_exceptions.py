@@ -72,3 +72,27 @@ policies:
 """
     said, _ = answered_under(rules, "xay" + "axay" * units)
     assert said.count("a") == left
+
+
+@pytest.mark.parametrize(("most", "said"), [(399, "[X]"), (400, "xaya")])
+def test_where_very_many_findings_chain_all_of_them_count(most: int, said: str) -> None:
+    rules = f"""pack: {{name: p, version: 1.0.0}}
+policies:
+  - {{name: one, id: R-1, patterns: [{{name: one, regex: xay}}], conditions: [findings.one > {most}], actions: [{{type: redact, style: text, text: "[X]"}}]}}
+  - {{name: other, id: OK-2, patterns: [{{name: other, regex: yax}}], actions: [{{type: allow}}]}}
+"""  # noqa: E501
+    text, _ = answered_under(rules, "xaya" * 400)
+    assert text.startswith(said)
+
+
+def test_where_very_many_findings_chain_none_is_spared_for_what_it_says() -> None:
+    """What is between them was not allowed."""
+    rules = """pack: {name: p, version: 1.0.0}
+policies:
+  - {name: one, id: R-1, triggers: {entities: [EMAIL], allow: {values: ["a@b.co"]}}, actions: [{type: redact}]}
+  - {name: other, id: R-2, patterns: [{name: other, regex: 'co, a'}], actions: [{type: allow}]}
+"""
+    few, _ = answered_under(rules, ", ".join(["a@b.co"] * 20))
+    assert few == ", ".join(["a@b.co"] * 20)
+    many, _ = answered_under(rules, ", ".join(["a@b.co"] * 300))
+    assert "a@b.co" not in many

@@ -6,7 +6,7 @@ from itertools import pairwise
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from checkstream.core.channel.matches import _MOST_CHAINED, Cluster, Matches
+from checkstream.core.channel.matches import _MOST_CHAINED, LOOKED_AT, Cluster, Matches
 from checkstream.core.match.patterns import Pattern, PatternSet
 from checkstream.core.steps import done
 from checkstream.core.terms import Span
@@ -44,9 +44,22 @@ CHAINING = PatternSet([Pattern(signal=0, name="one", regex="xay"), Pattern(signa
 def handed_out(pieces: Sequence[str]) -> list[Cluster]:
     """Return the decisions on a text that comes in pieces."""
     matches, clusters = Matches(CHAINING), list[Cluster]()
+    looked = 0
+
+    def touched(span: Span) -> Span:
+        nonlocal looked
+        looked += 1
+        return span
 
     def take(live: int) -> None:
-        while matches.found and (cluster := matches.cluster(live, lambda span: span, lambda _: False)) is not None:
+        nonlocal looked
+        while matches.found:
+            looked = 0
+            cluster = matches.cluster(live, touched, lambda _: False)
+            assert looked <= LOOKED_AT + 2, "one step looks at few"
+            if cluster is None:
+                assert len(matches.found) <= 2 * _MOST_CHAINED + LOOKED_AT, "and few of a chain are kept"
+                return
             assert len(cluster.findings) <= 2 * _MOST_CHAINED
             clusters.extend([cluster] if cluster.findings else [])
 
