@@ -13,6 +13,7 @@ import openai
 import pytest
 from aiohttp import web
 from aiohttp.test_utils import TestServer
+from multidict import CIMultiDict
 
 from checkstream.app import App
 from checkstream.config import default_config
@@ -26,12 +27,19 @@ class Upstream:
 
     def __init__(self) -> None:
         self.got: list[dict[str, Any]] = []
+        self.models_are: tuple[str, ...] = ("application/json",)
+        """What it says that its list of models is."""
 
     def app(self) -> web.Application:
         app = web.Application()
         app.router.add_post("/v1/embeddings", self._embed)
         app.router.add_post("/v1/moderations", self._judge)
+        app.router.add_get("/v1/models", self._models)
         return app
+
+    async def _models(self, _: web.Request) -> web.Response:
+        said = CIMultiDict([("content-type", each) for each in self.models_are])
+        return web.Response(body=b'{"object": "list", "data": []}', headers=said)
 
     async def _embed(self, request: web.Request) -> web.Response:
         self.got.append(await request.json())
@@ -107,6 +115,26 @@ async def test_what_can_not_be_guarded_is_refused_with_the_line_that_passes_it(
                 await asked()
             assert "upstream: default, pass: true}`" in str(refused.value)
         assert upstream.got == []
+
+
+@pytest.mark.parametrize(
+    ("said", "told"),
+    [
+        (("application/json",), "application/json"),
+        (("application/json; charset=utf-8",), "application/json"),
+        (("application/json; charset=utf-7",), "application/octet-stream"),
+        (("text/html; charset=utf-16",), "application/octet-stream"),
+        (("application/json", "text/html"), "application/octet-stream"),
+    ],
+)
+async def test_g31_what_is_passed_on_unguarded_is_said_to_be_nothing_that_clients_read_otherwise(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, said: tuple[str, ...], told: str
+) -> None:
+    async with served(tmp_path, monkeypatch) as (client, upstream), aiohttp.ClientSession() as session:
+        upstream.models_are = said
+        async with session.get(f"{client.base_url}models") as response:
+            assert response.headers.getall("content-type") == [told]
+            assert response.headers["x-content-type-options"] == "nosniff"
 
 
 @pytest.mark.parametrize("path", ["responses", "chat/completions", "models"])
