@@ -180,3 +180,33 @@ def test_health_and_metrics(proxy: Proxy) -> None:
     labels = 'action="redact",mode="enforce",rule_id="PII-001",stage="midstream"'
     assert f"checkstream_verdicts_total{{{labels}}}" in metrics
     assert http("GET", f"{proxy.url}/metrics")[0] == 404  # only the admin listener tells
+
+
+def test_calm_streams_end_as_complete_and_nothing_warns_of_them(
+    start: Callable[..., Proxy], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("APP_KEY", "k-app")
+    proxy = start(server={"callers": [{"name": "app", "key": {"env": "APP_KEY"}}]})
+    url, known = proxy.url + CHAT, {"authorization": "Bearer k-app"}
+    quiet = [row for row in map(_row, proxy.output) if row.get("level") != "info"]
+    for _ in range(5):
+        for streaming in (True, False):
+            assert http("POST", url, {"model": "clean", "stream": streaming, "messages": ASK}, headers=known)[0] == 200
+    assert http("POST", url, {"model": "clean", "messages": ASK})[0] == 401
+    ended = until(lambda: len(found := proxy.logs("request.ended")) >= 10 and found, what="the end of all")
+    assert {row["outcome"] for row in ended} == {"complete"}
+    assert [row for row in map(_row, proxy.output) if row.get("level") != "info"] == quiet
+    metrics = http("GET", f"{proxy.admin_url}/metrics")[2].decode()
+    for counted in (
+        'checkstream_exchanges_total{outcome="complete",route="chat"} 10.0',
+        'checkstream_requests_total{route="chat",status="200"} 10.0',
+        'checkstream_requests_total{route="chat",status="401"} 1.0',
+    ):
+        assert counted in metrics, [line for line in metrics.splitlines() if line.startswith(counted.partition("{")[0])]
+    assert "downstream_closed" not in metrics
+
+
+def _row(line: str) -> dict[str, Any]:
+    row = json.loads(line) if line.startswith("{") else {}
+    assert isinstance(row, dict)
+    return row

@@ -77,6 +77,19 @@ def test_g31_a_field_that_is_not_known_is_scanned_or_refused_as_the_route_says(
     assert (kept.outcome, f"ingress:{named}" in "".join(kept.unscanned)) == ("invalid", True)
 
 
+@pytest.mark.parametrize(
+    "more",
+    [
+        {"provider": {"order": ["openai"]}},  # OpenRouter
+        {"data_sources": [{"type": "azure_search", "parameters": {}}]},  # Azure
+        {"safe_prompt": True, "random_seed": 7},  # Mistral
+        {"min_p": 0.05, "chat_template_kwargs": {"enable_thinking": False}},  # vLLM
+    ],
+)
+def test_g31_a_route_that_refuses_unknown_fields_takes_those_that_servers_are_known_by(more: dict[str, object]) -> None:
+    assert record({**PROMPT, **more}, unknown_fields="refuse").outcome == "complete"
+
+
 def test_g31_a_name_that_differs_in_case_only_is_refused() -> None:
     assert record({**PROMPT, "Messages": []}).outcome == "invalid"
 
