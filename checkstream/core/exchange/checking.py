@@ -374,8 +374,11 @@ class Checking:
 
     def forgetting(self) -> Steps:
         """Forget, in steps, what was read and judged: as much as came in many steps takes long if it goes in one."""
-        for judge in self.ledger.gone:
+        for count, judge in enumerate(self.ledger.gone, 1):
             self.left += judge.holdback.checks.memory
+            if count % _VALUES_A_STEP == 0:
+                self.meter.spend(_FORGETTING_WORK)
+                yield
         yield from self.meter.stepping(dropping(self.left, _VALUES_A_STEP), _FORGETTING_WORK)
         yield from self.meter.stepping(dropping(self.ledger.gone, _JUDGES_A_STEP), _FORGETTING_WORK)
 

@@ -68,6 +68,7 @@ _RELEASE_WORK = 2000
 """Of as many units as leave at a time (see `match.work`)."""
 _LOOK_WORK = 5
 """Of looking whether a text may leave, and of letting it."""
+_JUDGES_A_STEP, _JUDGES_WORK = 32, 300
 _WRITING_WORK = 500
 """Of a step of writing a whole answer."""
 _NOTING_WORK = 300
@@ -404,12 +405,15 @@ class Guard(Stepping):
 
     def _ruling(self, judges: Iterable[Judge]) -> Steps:
         """Take the decisions that judges can take now that they need not wait for a score any more."""
-        for judge in judges:
+        for count, judge in enumerate(judges, 1):
             if judge.stage is Stage.INGRESS:
                 yield from self._course.prompt.ruling(judge)
             else:
                 yield from self._course.decisions.deciding(judge)
                 self._incoming.look_whether_cut_off()
+            if count % _JUDGES_A_STEP == 0:  # short texts are asked about hundreds at a time, and most say nothing
+                self._course.checking.meter.spend(_JUDGES_WORK)
+                yield
 
     def _on_assessed(self, event: Assessed) -> Steps | None:
         course = self._course

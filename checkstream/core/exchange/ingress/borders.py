@@ -33,6 +33,7 @@ _TELLING = compile_regex(r"[\pN@\x{fe6b}\x{ff20}]")
 """Stands in nearly all that is condemned wherever it stands: numbers, keys, addresses. Where there is none nothing is
 searched, since each word of a long history would cost twice."""
 _ROW_WORK = 20
+_LOOKED_UP_WORK = 2
 _STEP_CHARS = 16
 _EDGES_A_STEP, _EDGES_WORK = 256, 100
 _MESSAGES_A_STEP = 256
@@ -157,6 +158,8 @@ def looking(
             if quiet is not None and len(text) >= LEAST_CHARS:  # what stands over a border depends on where it is
                 name = f"{_KIND}{','.join([str(len(edge.text)) for edge in row])}:{between}{kind}"
             if quiet is not None and name and quiet.found(name, text) is not None:
+                meter.spend(_LOOKED_UP_WORK)
+                yield
                 continue
             crossed = yield from _crossed(row, between, text, patterns, meter)
             for count, (first, last) in enumerate(crossed, 1):

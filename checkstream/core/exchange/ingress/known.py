@@ -23,6 +23,8 @@ MAX_WORD_CHARS = 131_072
 _WORD_WORK = 0.15
 """Of a character that is read for its words, and of one of those."""
 _TEXTS_A_STEP, _TEXTS_WORK = 2048, 200
+_LOOKED_UP_A_STEP = 256
+"""Texts that were looked through before."""
 _KEYS_A_STEP = 16
 _HEARD_WORK = 6
 """Of the digest of a word."""
@@ -107,7 +109,10 @@ def _values(
     """Return what validators find, as digests, so that nothing of it is written out by being remembered."""
     found: dict[str, set[bytes]] = {}
     room = MAX_KNOWN
-    for delta in said if program.remembered else ():
+    for count, delta in enumerate(said if program.remembered else (), 1):
+        if count % _LOOKED_UP_A_STEP == 0:
+            meter.spend(_TEXTS_WORK)
+            yield
         wanted = program.remembered.get(delta.channel.kind)
         if wanted is None or room <= 0:
             continue
