@@ -74,7 +74,8 @@ class Limits(Settings, frozen=True):
     held_bytes_per_stream: Annotated[int, Meta(ge=1024)] = 2_097_152
     """Bytes of one answer that may wait for checks; then the upstream is read no further."""
     call_bytes: Annotated[int, Meta(ge=1024)] = 8_388_608
-    """Bytes of one answer that may wait for a tool call to be whole; then the route's fail mode decides."""
+    """Bytes of one answer that may wait for a tool call to be whole; then the route's fail mode decides. A signed
+    thinking block that has more, where rules may edit it, doesn't leave."""
     held_bytes: Annotated[int, Meta(ge=1024)] = 268_435_456
     """Bytes that all exchanges hold together; at the limit new requests get 429."""
     streams: Annotated[int, Meta(ge=1)] = 400

@@ -109,32 +109,35 @@ def test_g35_an_edited_message_is_a_legal_sequence_without_what_was_condemned(da
     raw = streamed(data.draw, found)
     played = play(MESSAGES, plan(rules), request(), split(data.draw, raw))
     message = read(played.joined)
-    assert_clean(rules, message)
+    assert_clean(rules, message, found)
     body = messages.reply(rules, whole_of(found)).reply
     assert body is not None
     answered = json.loads(body.body)
-    assert_clean(rules, answered)
+    assert_clean(rules, answered, found)
     assert (message["stop_reason"] == "refusal") == (answered["stop_reason"] == "refusal")
     if message["stop_reason"] == "refusal":
         assert {name: message["usage"][name] for name in ("input_tokens",)} == {"input_tokens": 7}
     elif rules == REDACT:
         assert said(message) == said(answered)
+        assert thoughts(message) == thoughts(answered)
         assert message["stop_reason"] == answered["stop_reason"]
     called = [block["id"] for block in message["content"] if "input" in block]
     told = [block["tool_use_id"] for block in message["content"] if "tool_use_id" in block]
     assert set(told) <= set(called), "no result without its call"
 
 
-def assert_clean(rules: str, message: dict[str, Any]) -> None:
+def thoughts(message: dict[str, Any]) -> list[dict[str, Any]]:
+    return [block for block in message["content"] if block["type"] == "thinking"]
+
+
+def assert_clean(rules: str, message: dict[str, Any], found: Sequence[dict[str, Any]]) -> None:
     wanted = [*([MAIL] if "EMAIL" in rules else []), *([RISK] if RISK in rules else [])]
     thought = "".join(block.get("thinking", "") for block in message["content"])
     for secret in wanted:
         assert secret not in json.dumps(message)
         assert secret not in said(message)
         assert secret not in thought
-    for block in message["content"]:
-        if block["type"] == "thinking" and "[EMAIL]" in block["thinking"]:
-            assert block["signature"] == "checkstream-edited"
+    assert all(block in found for block in thoughts(message)), "it leaves as the model wrote it, or not at all"
 
 
 def _text_delta(**more: Any) -> bytes:

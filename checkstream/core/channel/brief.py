@@ -51,6 +51,8 @@ class Manner(msgspec.Struct, frozen=True, kw_only=True):
     """Nothing of it is to be released before its end, as where classifiers see the whole text."""
     scope: Scope | None = None
     """What it needs of the policies; None: what all texts of its channel do."""
+    signed: bool = False
+    """Its reader takes it back only as the model wrote it: no value of the caller comes back in it."""
     structured: bool = False
     """It has a form that edits must keep, and that no text may be put into."""
 

@@ -116,7 +116,7 @@ class Judge:
         classifiers = scope.hold_classifiers if leads else scope.watch_classifiers
         self.asked = classifiers if manner.asks and not manner.seams else ()
         """Names of the classifiers that each check asks."""
-        restores = leads and scope.restored is not None and len(brief.register) > 0
+        restores = leads and not manner.signed and scope.restored is not None and len(brief.register) > 0
         self._json = JsonLeaves() if channel.kind == "tool_arguments" or manner.structured else None
         told = leads and channel.kind == "content" and self._json is None
         self._fences = Fences() if told else None

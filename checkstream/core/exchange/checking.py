@@ -138,6 +138,11 @@ class Checking:
         self.ledger.judges += (judge, *judge.followers)
         return judge
 
+    def most_held_of(self, kinds: Iterable[str]) -> int:
+        """Return how many bytes of an answer's texts of these kinds may wait to be whole; 0: no rule edits them."""
+        scopes = [self._plan.program.scope(Stage.MIDSTREAM, kind) for kind in kinds]
+        return self._plan.call_bytes if any(scope.held for scope in scopes) else 0
+
     def page(self) -> Page:
         """Return a page for texts to the caller that belong to no channel: values are judged as an answer is."""
         return Page(None, self._brief(), self._plan.program.scope(Stage.MIDSTREAM, "content"))

@@ -53,7 +53,8 @@ class Leaving:
     def keep_alive(self) -> None:
         """Show the caller that the stream lives, where nothing has been sent for so long."""
         course = self._course
-        if course.watch.wants_comment(held=len(course.outbox) > 0 or course.state is State.ASSESSING):
+        held = len(course.outbox) > 0 or course.writer.sending.held > 0 or course.state is State.ASSESSING
+        if course.watch.wants_comment(held=held):
             self._write(sse.KEEP_ALIVE)
 
     def _write(self, events: bytes) -> None:

@@ -26,7 +26,9 @@ class JsonSurface(ABC):
     has_last_word = False
     parts_of_answers: frozenset[str] = frozenset()
     trims_beginning = False
+    signed: frozenset[str] = frozenset()
     tells_rest = False
+    held = 0
     memory: Sequence[object] = ()
     """Of most, no event says anything of those before it."""
     counts: ClassVar[Counts] = MappingProxyType({})

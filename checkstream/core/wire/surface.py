@@ -135,6 +135,9 @@ class Sending(Protocol):
     alters: bool
     """Events that nobody has edited may leave otherwise than they came, such as under other numbers."""
 
+    held: int
+    """Bytes of signed text that wait until it is known whether rules edit it."""
+
     tells_rest: bool
     """What leaves of the rest of an answer that was cut off is told here; else it is the text alone."""
 
@@ -276,6 +279,9 @@ class Surface(Spoken, Requests, Protocol):
     over if each of its choices has ended."""
     trims_beginning: bool
     """The beginning of an answer from which its models go on may not end with white space."""
+    signed: frozenset[str]
+    """Kinds of texts that its models sign, and take back only as they wrote them: where a rule edits one, its block
+    goes as a whole, and no value comes back in it."""
 
     def read_request(self, body: bytes) -> Request:
         """Read a caller's body at once; see `reading_request`.
@@ -304,8 +310,13 @@ class Surface(Spoken, Requests, Protocol):
             WireError: the event is not what the surface allows; the route's fail mode decides.
         """
 
-    def sending(self) -> Sending:
-        """Return what writes the events of one stream as they leave."""
+    def sending(self, most_held: int = 0) -> Sending:
+        """Return what writes the events of one stream as they leave.
+
+        Args:
+            most_held: Bytes of a signed text that may wait until it is known whether rules edit it; it doesn't leave
+                if it has more. 0: no rule edits any.
+        """
 
     def putting(self, unit: Unit, values: Mapping[Path, str | None]) -> Generator[None, None, Unit]:
         """Return, in steps, an event or a whole answer with these texts, or null, at places such as `unit.shadows`.

@@ -75,11 +75,7 @@ def test_g02_what_is_found_is_edited_in_text_in_thinking_and_in_calls(case: Case
     assert told["text"] == "Your card is [CREDIT_CARD], isn't it?"
     blocks = {block["type"]: block for block in told["raw"]["content"]}
     assert blocks["tool_use"]["input"] == {"amount": 1, "card": "[CREDIT_CARD]"}
-    if stream:
-        assert blocks["thinking"]["thinking"] == "Is it [CREDIT_CARD]?"
-        assert blocks["thinking"]["signature"] == "checkstream-edited"
-    else:
-        assert "thinking" not in blocks
+    assert "thinking" not in blocks, "it is signed: an edited block would be refused when it comes back"
 
 
 @STREAMS

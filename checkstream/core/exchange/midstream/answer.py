@@ -43,7 +43,9 @@ class Answer:
         """What belongs to no choice."""
         self.judges: dict[Channel, Judge] = {}
         self._prefixes: list[str] = []
-        self.writer = Writer(surface, self.choices, self._prefixes)
+        self._surface = surface
+        sending = surface.sending(checking.most_held_of(surface.signed))
+        self.writer = Writer(surface, sending, self.choices, self._prefixes)
         self.outbox = Outbox(self.writer, self.choices)
         self.terminated = False
         """The upstream has sent its terminator."""
@@ -117,7 +119,8 @@ class Answer:
 
     def judge(self, channel: Channel, choice: Choice, said: str = "") -> Judge:
         """Return a judge for a channel of a choice, of which `said` has been sent already."""
-        manner = Manner(late=choice.alone and not said, structured=self._prompt.structured)
+        signed = channel.kind in self._surface.signed
+        manner = Manner(late=choice.alone and not said, structured=self._prompt.structured, signed=signed)
         judge = self._checking.judge(channel, Stage.MIDSTREAM, manner, said=said)
         judge.share_insertions(choice.inserted)
         return judge

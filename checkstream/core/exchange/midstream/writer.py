@@ -16,7 +16,7 @@ from checkstream.core.exchange.midstream.choice import Choice
 from checkstream.core.exchange.midstream.rendering import RENDERED_CHARS, Rendering
 from checkstream.core.exchange.midstream.waiting import CALL, Part, Waiting, is_doubted, last_content
 from checkstream.core.terms import COMMON, Unit
-from checkstream.core.wire.surface import Edit, Surface
+from checkstream.core.wire.surface import Edit, Sending, Surface
 
 _PARTS_A_STEP = 64
 """Texts of a unit that are written in one step."""
@@ -41,16 +41,17 @@ class Writer:
         "turned",
     )
 
-    def __init__(self, surface: Surface, choices: dict[int, Choice], prefixes: Sequence[str]) -> None:
+    def __init__(self, surface: Surface, sending: Sending, choices: dict[int, Choice], prefixes: Sequence[str]) -> None:
         """Start before the first unit.
 
         Args:
             surface: Writes what is edited.
+            sending: Writes what leaves of the stream.
             choices: The answer's own table of choices.
             prefixes: The answer's own list of texts that stand before every choice.
         """
         self._surface = surface
-        self.sending = surface.sending()
+        self.sending = sending
         """Writes what leaves of the stream, in that order."""
         self._choices = choices
         self._prefixes = prefixes

@@ -48,13 +48,6 @@ def renumbered(raw: bytes, number: int) -> bytes:
     return sse.reframe(raw, document.apply([Splice(*span, str(number))]))
 
 
-def put_text(raw: bytes, path: Path, text: str) -> bytes:
-    """Return the event with another text at a place."""
-    document = JsonText((sse.parse(raw).data or b"").decode())
-    span = document.span(path)
-    return raw if span is None else sse.reframe(raw, document.apply([Splice(*span, quote(text))]))
-
-
 def editing_whole(unit: Unit, edit: Edit, finish: Mapping[int, str]) -> Generator[None, None, bytes]:
     """Return, in steps, the body with the edit applied.
 

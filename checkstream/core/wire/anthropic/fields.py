@@ -53,8 +53,3 @@ BLOCK_FIELDS = SPOKEN | {
     "tool_name", "from", "to", "trigger", "tool_changes", "tabs", "state_changes", "parsed_output", "transformations",
 }  # fmt: skip
 SOURCE_FIELDS = frozenset({"type", "media_type", "data", "url", "file_id", "content"})
-
-OWN_SIGNATURE = "checkstream-edited"
-"""Stands as the signature of a thinking block that was edited while it was streamed. The model's own would not fit the
-text any more, and holds the text from before. A block that comes back with it is taken out of the request, since the
-API takes only thinking that nobody has changed."""

@@ -155,15 +155,3 @@ class Reader:
                 yield from read_other(prompt, kind, position, value, at, strange=name in strange)
         if not carried:
             prompt.unscanned[form or "source"] = None
-
-
-def own_thinking(messages: object) -> Generator[None, None, list[Path]]:
-    """Return, in steps, where thinking stands that was edited in the answer that said it first."""
-    found: list[Path] = []
-    for i, message in enumerate(messages if isinstance(messages, list) else ()):
-        content = message.get("content") if isinstance(message, dict) else None
-        for j, block in enumerate(content if isinstance(content, list) else ()):
-            if isinstance(block, dict) and block.get("signature") == fields.OWN_SIGNATURE:
-                found.append(("messages", i, "content", j))
-        yield
-    return found

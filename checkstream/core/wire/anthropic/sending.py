@@ -2,7 +2,9 @@
 
 A message begins, its blocks are numbered without a gap, each is opened and closed, one after the other; then the
 message says why it ends, once, and stops. What rules take out or add leaves that so: blocks behind it get other
-numbers, and text that is added goes into the text block that is open, or into one of its own.
+numbers, and text that is added goes into the text block that is open, or into one of its own. A thinking block is
+signed, and the API takes it back only as the model wrote it: where rules may edit it, it leaves when it is over, or,
+with anything in it edited or missing, not at all.
 
 INVARIANT: while nothing was taken out or added, each event leaves as the bytes it came in.
 """
@@ -17,9 +19,8 @@ from checkstream.core.steps import done
 from checkstream.core.terms import Unit
 from checkstream.core.wire import sse
 from checkstream.core.wire.anthropic.answers import number_of
-from checkstream.core.wire.anthropic.edits import REFUSAL, editing_event, put_text, renumbered
+from checkstream.core.wire.anthropic.edits import REFUSAL, editing_event, renumbered
 from checkstream.core.wire.anthropic.errors import error_event
-from checkstream.core.wire.anthropic.fields import OWN_SIGNATURE
 from checkstream.core.wire.json_text.objects import read_object
 from checkstream.core.wire.json_text.strings import clean
 from checkstream.core.wire.surface import Edit
@@ -36,8 +37,10 @@ class _Block(msgspec.Struct):
     number: int
     """As it leaves."""
     form: str
+    kept: list[bytes] | None = None
+    """Its events, which leave when it is over; None: each leaves at once."""
     edited: bool = False
-    """Some of its thinking left otherwise than the model wrote it."""
+    """An event that is kept is not as the model wrote it."""
 
 
 class MessageSending:
@@ -46,8 +49,16 @@ class MessageSending:
     alters = True
     tells_rest = False
 
-    def __init__(self) -> None:
-        """Begin before the first event."""
+    def __init__(self, most_held: int = 0) -> None:
+        """Begin before the first event.
+
+        Args:
+            most_held: Bytes of a thinking block that may be kept until it is over: one that has more doesn't leave.
+                0: no rule edits thinking, and none is kept.
+        """
+        self.held = 0
+        """Bytes of the thinking block that is kept."""
+        self._most_held = most_held
         self._begun = False
         self._next = 0
         """Number of the next block."""
@@ -79,7 +90,7 @@ class MessageSending:
         """Return an event that nobody has edited."""
         deltas = unit.deltas
         if deltas and not self._moved and deltas[0].path[0] == "delta" and deltas[0].channel.kind in _TEXTS:
-            return unit.raw
+            return unit.raw if self._open is None else self._left(self._open, unit.raw, edited=False)
         return self._sent(unit, unit.raw)
 
     def write_event(self, unit: Unit, edit: Edit) -> bytes:
@@ -104,11 +115,10 @@ class MessageSending:
         if 0 in edit.drop_choices and 0 in unit.choices:
             self._usage = _figures(_body(unit.raw).get("usage")) if unit.usage else self._usage
             return self._told(self._usage) if unit.usage and self._ends else b""
-        thinking = any(unit.deltas[i].channel.kind == "reasoning" for i in edit.texts)
         edited = yield from editing_event(unit, edit)
         if len(edited) > _LONG_BYTES:
             yield
-        return self._sent(unit, edited, thinking=thinking)
+        return self._sent(unit, edited)
 
     def _leave_out(self, unit: Unit) -> None:
         """Take out an event of a call, and with its first one the call's number."""
@@ -117,13 +127,12 @@ class MessageSending:
         if isinstance(block, dict) and isinstance(block.get("id"), str):
             self._left_out.add(block["id"])
 
-    def _sent(self, unit: Unit, raw: bytes, *, thinking: bool = False) -> bytes:
+    def _sent(self, unit: Unit, raw: bytes) -> bytes:
         """Return the event with all that must leave before it.
 
         Args:
             unit: As it was read.
             raw: As it was edited.
-            thinking: What was edited is thinking.
         """
         body = _body(raw)
         if self._over:
@@ -133,14 +142,14 @@ class MessageSending:
                 first, self._begun = not self._begun, True
                 return raw if first else b""
             case "content_block_start":
-                return self._opened(body, raw, edited=thinking)
+                return self._opened(body, raw, edited=raw != unit.raw)
             case "content_block_delta" | "content_block_stop":
-                return self._within(body, raw, edited=thinking)
+                return self._within(body, raw, edited=raw != unit.raw)
             case "message_delta":
                 if self._ended:
                     return b""
                 self._ended = bool(unit.finished)
-                return self._close() + raw
+                return self._close(over=True) + raw
             case "message_stop":
                 data, self._over = self._end() + raw, True
                 return data
@@ -149,7 +158,7 @@ class MessageSending:
 
     def _opened(self, body: Mapping[str, object], raw: bytes, *, edited: bool) -> bytes:
         """Return the first event of a block, under the number that is next."""
-        before, block = self._close(), body.get("content_block")
+        before, block = self._close(over=True), body.get("content_block")
         said = block if isinstance(block, dict) else {}
         told = said.get("tool_use_id")
         if isinstance(told, str) and told in self._left_out:
@@ -157,24 +166,45 @@ class MessageSending:
             return before  # nobody has asked for what it tells
         number = number_of(body)
         self._numbers[number] = self._next
-        self._open = _Block(self._next, str(said.get("type")), edited)
+        self._open = _Block(self._next, str(said.get("type")))
         self._next += 1
         self._moved = self._moved or self._open.number != number
-        return before + renumbered(raw, self._open.number)
+        if self._open.form == "thinking" and self._most_held:
+            self._open.kept = []
+        return before + self._left(self._open, renumbered(raw, self._open.number), edited=edited)
 
     def _within(self, body: Mapping[str, object], raw: bytes, *, edited: bool) -> bytes:
         """Return an event of the block that is open; of any other nothing leaves."""
-        number = self._numbers.get(number_of(body))
-        if self._open is None or self._open.number != number:
+        block = self._open
+        if block is None or block.number != self._numbers.get(number_of(body)):
             return b""
-        if body.get("type") == "content_block_stop":
-            self._open = None
-            return renumbered(raw, number)
-        delta = body.get("delta")
-        self._open.edited = self._open.edited or edited
-        if self._open.edited and isinstance(delta, dict) and "signature" in delta:
-            raw = put_text(raw, ("delta", "signature"), OWN_SIGNATURE)
-        return renumbered(raw, number)
+        data = self._left(block, renumbered(raw, block.number), edited=edited)
+        if body.get("type") != "content_block_stop":
+            return data
+        self._open = None
+        return data + self._whole(block)
+
+    def _left(self, block: _Block, raw: bytes, *, edited: bool) -> bytes:
+        """Return what is sent of an event of a block: nothing, where it is kept until the block is over."""
+        if block.kept is None:
+            return raw
+        self.held += len(raw)
+        block.edited = block.edited or edited or self.held > self._most_held
+        if block.edited:
+            block.kept.clear()
+            self.held = 0
+        else:
+            block.kept.append(raw)
+        return b""
+
+    def _whole(self, block: _Block, *, over: bool = True) -> bytes:
+        """Return what is sent of a block at its end: the events of one that was kept, and is as the model wrote it."""
+        kept = b"".join(block.kept or ())
+        self.held = 0
+        if block.kept is None or (over and not block.edited):
+            return kept
+        self._next, self._moved = block.number, True  # the next one gets its number
+        return b""
 
     # --- events of our own
 
@@ -238,17 +268,18 @@ class MessageSending:
         }  # fmt: skip
         return _event("message_start", message=message)
 
-    def _close(self) -> bytes:
-        """Return the end of the block that is open; thinking that breaks off is marked like what was edited."""
+    def _close(self, *, over: bool = False) -> bytes:
+        """Return the end of the block that is open, if one is; of thinking that was kept, and breaks off, nothing.
+
+        Args:
+            over: Something has begun behind it: some servers end all blocks at the end of the message.
+        """
         block, self._open = self._open, None
         if block is None:
             return b""
         self._moved = True
-        data = b""
-        if block.form == "thinking":
-            signed = {"type": "signature_delta", "signature": OWN_SIGNATURE}
-            data = _event("content_block_delta", index=block.number, delta=signed)
-        return data + _event("content_block_stop", index=block.number)
+        data = self._whole(block, over=over)
+        return b"" if block.kept is not None and not data else data + _event("content_block_stop", index=block.number)
 
     def _told(self, usage: object) -> bytes:
         self._ends, self._ended = False, True

@@ -10,7 +10,6 @@ from collections.abc import Generator, Mapping, Sequence
 
 import msgspec
 
-from checkstream.core.wire.anthropic.messages import own_thinking
 from checkstream.core.wire.anthropic.tools import choice_allowed, servers_allowed, tool_allowed
 from checkstream.core.wire.json_text.spans import Path, Splice
 from checkstream.core.wire.json_text.strings import quote
@@ -23,6 +22,7 @@ from checkstream.errors import WireError
 
 _FRAME = ("type", "tool_use_id", "is_error", "cache_control", "content")
 """What a tool's result keeps when what it says is taken out: the call before it wants its answer."""
+_IN_BLOCK = len(("messages", 0, "content", 0, "thinking"))
 
 
 class ShapedMessages(Shaped):
@@ -71,19 +71,26 @@ def writing_request(
     Raises:
         WireError: the request was not read by this surface, or can't be shaped so.
     """
-    own = yield from own_thinking(request.members.get("messages"))
-    if shaping is None and not own:
+    edited = _edited_thinking(request, texts)
+    if shaping is None and not edited:
         return (yield from editing_request(request, texts, OWN_FIELDS))
     document = yield from request_places(request)
     shaped = ShapedMessages(request, document, texts)
-    _leave_out(shaped, own)
+    _leave_out(shaped, edited)
     if shaping is not None:
         _shape(shaped, shaping)
     return (yield from shaped.writing())
 
 
+def _edited_thinking(request: Request, texts: Mapping[int, str]) -> list[Path]:
+    """Return the blocks of a request's history whose thinking is edited: the API takes back none that was changed."""
+    deltas = request.unit.deltas
+    edited = [i for i, text in texts.items() if deltas[i].path[-1:] == ("thinking",) and text != deltas[i].text]
+    return [deltas[i].path[:-1] for i in sorted(edited) if len(deltas[i].path) == _IN_BLOCK]
+
+
 def _leave_out(shaped: ShapedMessages, blocks: Sequence[Path]) -> None:
-    """Take thinking out that was edited; a message of nothing else keeps a word of it."""
+    """Take thinking out that is edited; a message of nothing else keeps a word of it."""
     by_message: dict[Path, list[str | int]] = {}
     for path in blocks:
         by_message.setdefault(path[:-1], []).append(path[-1])

@@ -34,6 +34,7 @@ class AnthropicMessages(JsonSurface):
     framing = EVENTS
     has_last_word = True
     trims_beginning = True
+    signed = frozenset({"reasoning"})
     counts: ClassVar = {("usage", "input_tokens"): (True, False), ("usage", "output_tokens"): (False, True)}
 
     def reading_request(self, body: bytes) -> Generator[None, None, Request]:
@@ -74,9 +75,13 @@ class AnthropicMessages(JsonSurface):
         """
         return answers.reading_event(frame, steps=True)
 
-    def sending(self) -> Sending:
-        """Return what writes the events of one stream as they leave, as a sequence that clients take."""
-        return MessageSending()
+    def sending(self, most_held: int = 0) -> Sending:
+        """Return what writes the events of one stream as they leave, as a sequence that clients take.
+
+        Args:
+            most_held: Bytes of a thinking block that may wait until it is known whether rules edit it; 0: none does.
+        """
+        return MessageSending(most_held)
 
     def rename_event(self, unit: Unit, like: Unit) -> Unit:
         """Return the event as it came: only the first of a stream has an id, and it leaves once."""

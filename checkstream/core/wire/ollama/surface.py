@@ -98,8 +98,9 @@ class Ollama(JsonSurface):
         """
         return answers.reading_whole(body, self._read)
 
-    def sending(self) -> Sending:
+    def sending(self, most_held: int = 0) -> Sending:
         """Return what writes the events of any stream as they leave."""
+        del most_held  # nothing is signed
         return self
 
     def as_it_came(self, unit: Unit) -> bytes:

@@ -37,8 +37,9 @@ class OpenAISurface(JsonSurface):
         """Return what goes out of a request when it is shaped so, since it could undo that."""
         return undoing.undone(request, shaping)
 
-    def sending(self) -> Sending:
+    def sending(self, most_held: int = 0) -> Sending:
         """Return what writes the events of any stream as they leave."""
+        del most_held  # nothing is signed
         return self
 
     def as_it_came(self, unit: Unit) -> bytes:

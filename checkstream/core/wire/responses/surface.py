@@ -67,8 +67,9 @@ class OpenAIResponses(JsonSurface):
         """
         return ResponseReceiving(None).read_event(frame)
 
-    def sending(self) -> Sending:
+    def sending(self, most_held: int = 0) -> Sending:
         """Return what writes the events of one stream as they leave, as a sequence that clients take."""
+        del most_held  # nothing is signed
         return ResponseSending()
 
     def putting(self, unit: Unit, values: Mapping[Path, str | None]) -> Generator[None, None, Unit]:

@@ -150,17 +150,6 @@ def test_g05_a_request_that_nothing_changes_goes_on_as_it_came() -> None:
     assert MESSAGES.write_request(MESSAGES.read_request(raw), {}) == raw
 
 
-def test_thinking_that_was_edited_is_taken_out_when_it_comes_back() -> None:
-    edited = {"type": "thinking", "thinking": "[EMAIL]", "signature": "checkstream-edited"}
-    kept = {"type": "thinking", "thinking": "so", "signature": "c2ln"}
-    raw = body(
-        user(), {"role": "assistant", "content": [edited, kept, CALL]}, {"role": "assistant", "content": [edited]}
-    )
-    sent = written(raw)["messages"]
-    assert sent[1]["content"] == [kept, CALL]
-    assert sent[2]["content"] == "[thinking withheld]"
-
-
 def test_what_policies_remove_leaves_a_note_where_one_is_wanted() -> None:
     page = {"type": "document", "source": {"type": "text", "data": "a page"}}
     raw = body(user(result([{"type": "text", "text": "bad"}]), page), user(result("good")))
