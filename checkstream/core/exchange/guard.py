@@ -280,7 +280,7 @@ class Guard(Stepping):
         request = course.prompt.request
         if request is None or (course.checking.undecided and not course.prompt.rejected):
             return
-        if not course.prompt.settle():
+        if not (yield from course.prompt.settling()):
             return
         refusal = course.prompt.refusal
         begun = course.prompt.begun() if refusal is None else ()

@@ -65,6 +65,8 @@ _LEGIBLE_WORK = 400
 """Of looking at a piece of a text for what it spells out of sight."""
 _NOTED_WORK, _HASHED_CHARS = 2, 1000
 """Of remembering a text, and how much of it is as much work."""
+_SCORES_WORK = 600
+"""Of a step of adding scores up."""
 _RULING_WORK = 15
 """Of looking what can be decided about one text."""
 _RULINGS_A_STEP = 32
@@ -292,8 +294,8 @@ class Prompt:
         for rule_id in undecided:
             self._checking.degrade(f"rule_undecided:{rule_id}")
 
-    def settle(self) -> bool:
-        """Decide what asks for all of the prompt, now that it has been read; return whether that can be done already.
+    def settling(self) -> Generator[None, None, bool]:
+        """Decide, in steps, what asks for all of the prompt, now that it has been read; return whether it can be.
 
         Where the risk has added up, what the user said last is first read as one text.
         """
@@ -301,7 +303,7 @@ class Prompt:
             return True
         conversation = self.conversation
         if self._recent is None:
-            conversation.settle()
+            yield from self._checking.meter.stepping(conversation.settling(), _SCORES_WORK)
             self._recent = self._read_as_one()
             if self._recent:
                 return False

@@ -46,7 +46,7 @@ _MOST_NAME_CHARS = 4096
 _MESSAGES = frozenset({"messages", "input"})
 _KEPT_ALONE = frozenset({"fired", "refused", "entities"})
 """What rules can ask of a conversation and no history tells."""
-_TEXTS_A_STEP, _KEYS_A_STEP, _CHARS_A_STEP = 256, 64, 16_384
+_TEXTS_A_STEP, _KEYS_A_STEP, _SCORES_A_STEP, _CHARS_A_STEP = 256, 64, 64, 16_384
 _DIGITS = 4
 _KEY_CHARS = 64
 
@@ -264,17 +264,20 @@ class Recollection:
     def _key(self, kind: str, text: str, times: int = 1) -> bytes:
         return _hashed(f"{kind}:{times}:{text}")[:KEY_BYTES]
 
-    def settle(self) -> None:
-        """Add up the scores, which are all there."""
+    def settling(self) -> Generator[None, None, None]:
+        """Add up the scores, which are all there, in steps."""
         self._settled = True
         labels = self._labels
-        scores = [joined.judge.decider.peaks(labels) for joined in self._texts]
-        self._said = tuple(Said(said.key, given) for said, given in zip(self._said, scores, strict=True))
-        course, unknown = Course(self._before), set[str]()
+        course, unknown, scored = Course(self._before), set[str](), list[Said]()
         for joined, said, new in zip(self._texts, self._said, self._new, strict=True):
+            scores = joined.judge.decider.peaks(labels)
+            scored.append(Said(said.key, scores))
             if new:
-                unknown.update(labels.keys() - (said.scores or {}).keys())
-                self.raised = joined if course.take(said) else self.raised
+                unknown.update(labels.keys() - scores.keys())
+                self.raised = joined if course.take(scored[-1]) else self.raised
+            if len(scored) % _SCORES_A_STEP == 0:
+                yield
+        self._said = tuple(scored)
         self._marks = course.marks
         for name, signal in labels.items():
             if name not in unknown:

@@ -205,7 +205,7 @@ class Messages(Stepping):
 
     def _forward(self) -> Steps:
         """Forward or refuse the message, now that every decision on it has been taken; ask first what is still open."""
-        if not self._request.settle():
+        if not (yield from self._request.settling()):
             return
         request = self._request.request
         refusal = self._request.refusal
