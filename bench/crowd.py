@@ -301,6 +301,7 @@ async def run(*, quick: bool) -> list[str]:
         await crowd.together(port, 4)
         for count in (4, 8, 16, 20, 24):
             note(f"full speed, {count} at once", await crowd.together(port, count, rounds=1 if quick else 3))
+        note("paced, 200 at once", await crowd.together(port, 200, per_s=_PER_S))
     with _serving(crowd.port, 1.0) as port:
         await crowd.together(port, 8)
         unloaded = note("paced, 8 at once", await crowd.together(port, 8, per_s=_PER_S))

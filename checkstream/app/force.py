@@ -277,6 +277,7 @@ def _route(route: RouteSettings, loaded: Loaded, upstream: UpstreamClient, score
         prompt_messages=limits.prompt_messages,
         parts=route.parts,
         unknown_fields=route.unknown_fields,
+        known_fields=frozenset(route.known_fields),
         tools_changed=route.tools_changed,
         pins=route.pins,
         assessing=_assessing(route),

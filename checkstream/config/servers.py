@@ -80,7 +80,7 @@ class Limits(Settings, frozen=True):
     """Bytes that all exchanges hold together; at the limit new requests get 429."""
     streams: Annotated[int, Meta(ge=1)] = 400
     """Requests that run at once; one more gets 429."""
-    load: Annotated[float, Meta(gt=0, le=1)] = 0.97
+    load: Annotated[float, Meta(gt=0, le=1)] = 0.92
     """Share of the process's time that admitted answers may need; a request beyond it gets 429. 1: none does."""
     header_timeout_ms: Ms = 10_000
     """How long a request's head may take, and a pause within its body."""

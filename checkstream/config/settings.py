@@ -162,6 +162,9 @@ class RouteSettings(Settings, frozen=True):
     unknown_fields: Literal["scan", "refuse"] = "scan"
     """What becomes of fields of a request that the proxy doesn't know. scan: every string, name and number in them is
     read like the prompt, and they are forwarded. refuse: the request is refused, by the field's name."""
+    known_fields: Annotated[tuple[Annotated[str, Meta(min_length=1, max_length=256)], ...], Meta(max_length=256)] = ()
+    """Further fields of a request that are known on this route, written as refusals and records write them, such as
+    `provider` or `messages[].trace`: they are read like the prompt and forwarded, and are never refused as unknown."""
     tools_changed: Literal["alert", "refuse"] = "alert"
     """What becomes of a tool of a server of tools (`surface: mcp`) that is described otherwise than when it was first
     seen, or pinned. alert: metric, log and audit record say so. refuse: it is also taken out of lists, and calls of it

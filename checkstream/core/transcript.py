@@ -36,6 +36,7 @@ class Header(msgspec.Struct, frozen=True, kw_only=True):
     fail_mode: Literal["open", "closed"] = "closed"
     parts: Literal["pass", "refuse"] = "pass"
     unknown_fields: Literal["scan", "refuse"] = "scan"
+    known_fields: tuple[str, ...] = ()
     hold: HoldSettings = HoldSettings()
     route: str = ""
     recorded: str = ""

@@ -105,6 +105,7 @@ class Recorder:
             fail_mode=plan.fail_mode,
             parts=plan.parts,
             unknown_fields=plan.unknown_fields,
+            known_fields=tuple(sorted(plan.known_fields)),
             hold=plan.hold,
             route=route,
             recorded=began.isoformat(timespec="milliseconds"),

@@ -79,6 +79,7 @@ def replay(transcript: Transcript, program: Program, models: InstalledModels) ->
         fail_mode=header.fail_mode,
         parts=header.parts,
         unknown_fields=header.unknown_fields,
+        known_fields=frozenset(header.known_fields),
         recalls=any(isinstance(line.event, Recalled) for line in transcript.lines),
     )
     lines = [line for line in transcript.lines if line.asked is None or not _answers(line.event)]

@@ -16,13 +16,19 @@ PLACES: list[dict[str, Any]] = [
     {"name": "chat", "match": {"path": "/v1/chat/completions"}},
     {"name": "messages", "match": {"path": "/v1/messages"}},
 ]
+STRICT: dict[str, Any] = {
+    "name": "strict",
+    "match": {"path": "/openai/v1/chat/completions"},
+    "unknown_fields": "refuse",
+}
 
 
 @pytest.fixture
 def proxy(llm: Llm, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Proxy]:
     folder = tmp_path_factory.mktemp("known")
     (folder / "policy.yaml").write_text(POLICY)
-    with running(Proxy(config(llm.url, folder, ["policy.yaml"], places=PLACES), folder)) as started:
+    strict = {**STRICT, "known_fields": ["provider"]}
+    with running(Proxy(config(llm.url, folder, ["policy.yaml"], places=[*PLACES, strict]), folder)) as started:
         yield started
 
 
@@ -44,3 +50,11 @@ def test_g37_fields_that_servers_are_known_to_send_are_not_told_as_unknown(llm: 
     _, told, _ = http("POST", f"{proxy.url}/v1/chat/completions", body(odd, stream=True))
     record = proxy.record(told["x-checkstream-stream"])["body"]["record"]
     assert [name for name in record["scanned"] if name.count(":") > 1] == ["midstream:extra:usage.memo"]
+
+
+def test_g31_a_strict_route_takes_the_fields_that_its_operator_has_named(llm: Llm, proxy: Proxy) -> None:
+    asked, url = body(llm.put("strict", SAID), stream=False), proxy.url + STRICT["match"]["path"]
+    assert http("POST", url, {**asked, "provider": {"sort": "price"}})[0] == 200
+    status, _, refusal = http("POST", url, {**asked, "providers": {"sort": "price"}})
+    assert status == 400
+    assert "`providers`" in json.loads(refusal)["error"]["message"]

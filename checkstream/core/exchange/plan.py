@@ -72,6 +72,8 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     """What becomes of parts that are not text; where prompts are refused for them, answers lose them."""
     unknown_fields: Literal["scan", "refuse"] = "scan"
     """What becomes of fields of a request that nobody knows. scan: they are read as text and forwarded."""
+    known_fields: frozenset[str] = frozenset()
+    """Those that the route knows besides: they are read as text and forwarded, whatever becomes of others."""
     tools_changed: Literal["alert", "refuse"] = "alert"
     """What becomes of a tool of MCP that is described otherwise than before."""
     pins: Mapping[str, str] = MappingProxyType({})

@@ -99,7 +99,8 @@ def refused(
         return _too_large("messages and fields", len(found), plan.prompt_messages, "server.limits.prompt_messages")
     ledger = checking.ledger
     parameters = tuple(f"query.{name}" for name in strange)
-    unknown = (*request.unknown_fields, *parameters)
+    fields = [name for name in request.unknown_fields if name not in plan.known_fields]
+    unknown = (*fields, *parameters)
     if unknown and plan.unknown_fields == "refuse":
         for name in unknown:
             ledger.unscanned(f"ingress:{name}")
@@ -108,7 +109,7 @@ def refused(
         message = f"fields that this route does not know: {named}{more}; leave them out"
         return Refusal(400, "unknown_field", message, param=unknown[0])
     ledger.removed(parameters)
-    ledger.read_besides(request.unknown_fields)
+    ledger.read_besides(fields)
     for name in request.unit.sealed:
         ledger.unscanned(f"ingress:{name}")
     for name in request.unit.unscanned:

@@ -63,6 +63,21 @@ def test_limits_and_unreadable_prompts_are_refused() -> None:
     assert "`strange_field`" in json.loads(r.body)["error"]["message"]
 
 
+def test_g31_a_field_that_the_route_knows_besides_is_read_and_passes() -> None:
+    known = {"unknown_fields": "refuse", "known_fields": frozenset({"provider", "messages[].trace"})}
+    rules = MAIL.replace("midstream", "ingress")
+    message = {"role": "user", "content": "hi", "trace": "x"}
+    body = {"model": "m", "messages": [message], "provider": {"order": ["for john.doe@example.com alone"]}}
+    out = stream(rules, [ends(), DONE], json.dumps(body).encode(), **known)
+    assert out.forwarded is not None
+    assert json.loads(out.forwarded)["provider"] == {"order": ["for [EMAIL] alone"]}
+    assert json.loads(out.forwarded)["messages"] == [message]
+    assert out.record is not None
+    assert not [name for name in out.record.scanned if "provider" in name or "trace" in name]
+    assert (r := stream(rules, [], json.dumps({**body, "trace": "x"}).encode(), **known).reply)
+    assert json.loads(r.body)["error"]["param"] == "trace", "it is known where it was named, and nowhere else"
+
+
 def test_parts_that_are_not_text_pass_or_not_as_the_route_says() -> None:
     content = [
         {"type": "text", "text": "what is it?"},
