@@ -16,7 +16,7 @@ import msgspec
 from aiohttp import hdrs
 from multidict import CIMultiDict
 
-from checkstream.core.match.patterns import compile_regex
+from checkstream.core.match.engine import compile_regex
 from checkstream.errors import MediaRefused
 
 JSON: Final = "application/json"

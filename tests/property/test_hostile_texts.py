@@ -15,9 +15,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bench.policies import with_classifiers
+from checkstream.core.match.engine import Hit, Regex
 from checkstream.core.match.entities import ENTITIES, Entity
 from checkstream.core.match.entities.labels import _WORDS
-from checkstream.core.match.patterns import Hit, Pattern, PatternSet, Regex
+from checkstream.core.match.patterns import Pattern, PatternSet
 from checkstream.core.match.scan import Scan
 from checkstream.core.match.syntax import parse
 from checkstream.core.match.tree import opening, render

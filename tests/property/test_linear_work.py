@@ -17,8 +17,9 @@ from hypothesis import strategies as st
 from checkstream.core.commands import PauseUpstream
 from checkstream.core.events import RequestReceived, Scored, UpstreamBytes, UpstreamClosed, UpstreamOpened
 from checkstream.core.exchange.guard import Plan
+from checkstream.core.match.engine import Hit, Regex
 from checkstream.core.match.entities import ENTITIES
-from checkstream.core.match.patterns import Hit, Member, PatternSet, Regex, Table
+from checkstream.core.match.patterns import Member, PatternSet, Table
 from checkstream.core.match.scan import Scan
 from checkstream.core.policy.classifiers import ClassifierLabel
 from checkstream.core.policy.compile import compile_sources

@@ -5,8 +5,9 @@ from __future__ import annotations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from checkstream.core.match.engine import Behind, compile_regex
 from checkstream.core.match.entities import ENTITIES
-from checkstream.core.match.patterns import Behind, Pattern, PatternSet, compile_regex
+from checkstream.core.match.patterns import Pattern, PatternSet
 from checkstream.core.match.syntax import parse
 from checkstream.core.match.tree import companion, render, uncounted, width
 from tests.chance import examples

@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from checkstream.core.match.patterns import Pattern, PatternSet, phrase_refine, phrase_regex
+from checkstream.core.match.patterns import Pattern, PatternSet
+from checkstream.core.match.phrases import phrase_refine, phrase_regex
 from checkstream.core.match.scan import Scan
 from checkstream.core.terms import Finding
 from tests.chance import examples

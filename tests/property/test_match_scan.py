@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 
 from checkstream.core.match.chain import Chain
 from checkstream.core.match.hidden import Embedded
-from checkstream.core.match.patterns import ALL_VIEWS, Pattern, PatternSet, phrase_refine, phrase_regex
+from checkstream.core.match.patterns import ALL_VIEWS, Pattern, PatternSet
+from checkstream.core.match.phrases import phrase_refine, phrase_regex
 from checkstream.core.match.scan import Scan
 from checkstream.core.terms import Finding
 from tests.chance import examples

@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 from bench.policies import with_classifiers
 from checkstream.bench.scenario import TEXTS
-from checkstream.core.match.patterns import ALL_VIEWS, Pattern, PatternSet, phrase_refine, phrase_regex
+from checkstream.core.match.patterns import ALL_VIEWS, Pattern, PatternSet
+from checkstream.core.match.phrases import phrase_refine, phrase_regex
 from checkstream.core.match.scan import Scan
 from checkstream.core.match.words import Word, Words
 from checkstream.core.policy.compile import compile_sources

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from checkstream.core.match.patterns import Hit, Member, PatternSet, Regex, Table, compile_regex
+from checkstream.core.match.engine import Hit, Regex, compile_regex
+from checkstream.core.match.patterns import Member, PatternSet, Table
 from checkstream.core.match.words import LONGEST
 from checkstream.core.match.work import QUESTION, Work
 

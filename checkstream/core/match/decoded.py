@@ -12,11 +12,11 @@ from collections.abc import Generator
 from typing import Final
 
 from checkstream.core.match.encoded import RUN_CHARS, Encoded
+from checkstream.core.match.engine import compile_regex
 from checkstream.core.match.escapes import Unescaped
 from checkstream.core.match.hexed import HEX, Hexed
 from checkstream.core.match.inner import MOST_DEEP
 from checkstream.core.match.lane import Found
-from checkstream.core.match.patterns import compile_regex
 from checkstream.core.match.turned import OVERRIDE, Turned, turns
 from checkstream.core.match.work import Work
 from checkstream.core.terms import Finding

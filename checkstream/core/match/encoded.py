@@ -12,10 +12,10 @@ from __future__ import annotations
 import binascii
 from typing import Final
 
+from checkstream.core.match.engine import compile_regex
 from checkstream.core.match.inner import Inner, Open
 from checkstream.core.match.lane import Found
 from checkstream.core.match.normalise import HALF, ignorable
-from checkstream.core.match.patterns import compile_regex
 
 ALPHABET: Final = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/-_"
 RUN_CHARS: Final = 16

@@ -15,9 +15,9 @@ from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Final
 
+from checkstream.core.match.engine import compile_regex
 from checkstream.core.match.hidden import legible
 from checkstream.core.match.normalise import Reading
-from checkstream.core.match.patterns import compile_regex
 from checkstream.core.match.syntax import parse
 from checkstream.core.match.tree import companion
 

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from typing import Final
 
+from checkstream.core.match.engine import compile_regex
 from checkstream.core.match.inner import Inner, Open
 from checkstream.core.match.lane import Found
-from checkstream.core.match.patterns import compile_regex
 
 _PAIR: Final = r"(?:[2-6][0-9A-Fa-f]|7[0-9A-Ea-e]|0[9AaDd])"
 _HEAD: Final = r"(?:0[Xx]|\\x|=)?"

@@ -12,10 +12,11 @@ from types import MappingProxyType
 from typing import Final
 
 from checkstream.core.match.encoded import Encoded
+from checkstream.core.match.engine import compile_regex
 from checkstream.core.match.hexed import Hexed
 from checkstream.core.match.inner import Open
 from checkstream.core.match.lane import NEVER, Found, Lane
-from checkstream.core.match.patterns import Table, compile_regex
+from checkstream.core.match.patterns import Table
 from checkstream.core.match.turned import Turned
 from checkstream.core.match.work import Work
 

@@ -13,7 +13,8 @@ from typing import Final
 import msgspec
 
 from checkstream.core.match.asking import begun, first_from, first_live
-from checkstream.core.match.patterns import LEFT_CONTEXT_CHARS, Member, Regex, Table
+from checkstream.core.match.engine import Regex
+from checkstream.core.match.patterns import LEFT_CONTEXT_CHARS, Member, Table
 from checkstream.core.match.phrase_search import Match, PhraseSearch
 from checkstream.core.match.work import CANDIDATE, QUESTION, Work
 

@@ -12,8 +12,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
+from checkstream.core.match.engine import compile_regex
 from checkstream.core.match.normalise import Reading
-from checkstream.core.match.patterns import compile_regex
 from checkstream.core.match.syntax import parse
 from checkstream.core.match.tree import companion
 

@@ -22,7 +22,7 @@ from typing import Final, Protocol
 import msgspec
 
 from checkstream.core.match.confusables import CONFUSABLES
-from checkstream.core.match.patterns import compile_regex
+from checkstream.core.match.engine import compile_regex
 
 MAX_CLUSTER: Final = 32
 """Most characters read as one: a base and its marks (compare the stream-safe format, UAX 15, section 13)."""

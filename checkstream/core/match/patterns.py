@@ -1,8 +1,5 @@
 r"""Patterns and sets of them, compiled once and shared by all streams.
 
-The engine is RE2 through pyre2, in the mode in which an expression that RE2 can't run raises instead
-of falling back to a backtracking engine; every compiled expression is asserted to be RE2's own.
-
 A set costs two searches of clean text: one *gate* (the alternation of all patterns) and one
 *companion* (all prefixes of all patterns, see `tree`). A pattern alone is searched only after its
 set's gate has hit. Phrases, of which there may be thousands, are left to `phrases`.
@@ -10,23 +7,20 @@ set's gate has hit. Phrases, of which there may be thousands, are left to `phras
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from functools import lru_cache
-from itertools import accumulate
 from types import MappingProxyType
-from typing import Final, Protocol, cast
+from typing import Final
 
 import msgspec
-import re2
 
-from checkstream.core.match.phrases import Phrase, PhraseIndex
-from checkstream.core.match.shapes import GAP_CHARS, is_word
-from checkstream.core.match.syntax import MAX_REGEX_CHARS, parse
+from checkstream.core.match.engine import Behind, Regex, compile_regex, union
+from checkstream.core.match.phrases import Phrase, PhraseIndex, phrase_refine, phrase_regex
+from checkstream.core.match.shapes import GAP_CHARS
+from checkstream.core.match.syntax import parse
 from checkstream.core.match.tree import Node, companion, counts, opening, render, repeated, uncounted, width
 from checkstream.core.match.words import Words
 from checkstream.errors import PatternError
-
-re2.set_fallback_notification(re2.FALLBACK_EXCEPTION)
 
 LEFT_CONTEXT_CHARS: Final = 64
 """What a `Refine` may look at before a candidate."""
@@ -49,15 +43,8 @@ _IMPLIED_BY: Final = MappingProxyType(
     }
 )
 """A view of a view implies the one that it reads."""
-_ENGINE_BYTES: Final = 256 << 20
-"""Most memory that RE2 may use for the automata of one expression; they grow as text needs them."""
 _MOST_EXPRESSIONS: Final = 1024
 """Compiled expressions that are remembered, and so shared: those of two large policies."""
-_MOST_UNIONS: Final = 256
-_MOST_UNION_CHARS: Final = 8192
-"""The engine compiles so much within two or three milliseconds, for which no other thread runs: streams go on while
-policies are loaded anew."""
-_MOST_PHRASES: Final = 1 << 14
 _WORDS: Final = ("boundaries ", "log ", "aa ", " is ")
 _MOST_SHARES: Final = 64
 """Parts in which the patterns of a set are asked apart."""
@@ -74,8 +61,6 @@ _LEAST_UNREAD: Final = 64
 than the caps of patterns, which else fall due at each character that comes while a view may still read up to them."""
 _NO_CAP: Final = 1 << 62
 
-_QUOTED: Final = str.maketrans({char: f"\\{char}" for char in "\\.+*?()|[]{}^$"} | {" ": f"\\s{{1,{GAP_CHARS}}}"})
-
 Refine = Callable[[str, int, int], Sequence[tuple[int, int]]]
 """`refine(text, start, end)`: text is a window in which the candidate `text[start:end]` stands, with
 `LEFT_CONTEXT_CHARS` before it (fewer at the channel's start) and one character after it (none at the
@@ -85,29 +70,6 @@ Skip = Callable[[str, int, int], int]
 """`skip(text, start, end)`: the same candidate, now that `Refine` has found nothing in it. Returns how far on no other
 candidate may begin that it would take, whatever text follows; each that does begin is found and asked about by itself,
 which is dear where candidates overlap."""
-
-
-class Hit(Protocol):
-    """What a search returns."""
-
-    def start(self) -> int:
-        """Return the code point at which the match starts."""
-
-    def end(self) -> int:
-        """Return the code point after the match."""
-
-
-class Regex(Protocol):
-    """A compiled expression. Text before `pos` is context for assertions; text from `endpos` on is not there."""
-
-    def search(self, text: str, pos: int = 0, endpos: int = -1) -> Hit | None:
-        """Return the leftmost match that starts at `pos` or later, or None."""
-
-    def match(self, text: str, pos: int = 0, endpos: int = -1) -> Hit | None:
-        """Return the match that starts at `pos`, or None."""
-
-    def finditer(self, text: str, pos: int = 0, endpos: int = -1) -> Iterator[Hit]:
-        """Return the matches from left to right, none over another."""
 
 
 class Pattern(msgspec.Struct, frozen=True, kw_only=True):
@@ -227,51 +189,6 @@ def check_pattern(pattern: Pattern) -> None:
     """
     if _phrase(0, pattern) is None:
         _member(0, pattern)
-
-
-def compile_regex(source: str) -> Regex:
-    """Compile for text, refusing whatever RE2 itself can't run.
-
-    Raises:
-        PatternError: RE2 refuses the expression.
-    """
-    try:
-        compiled = re2.compile(source, 0, _ENGINE_BYTES)
-    except re2.error as error:
-        raise PatternError(f"`{source[:80]}`: {str(error)[:200]}") from error
-    if type(compiled) is not re2.Pattern:
-        raise PatternError(f"`{source[:80]}` would run in a backtracking engine; write it in RE2 syntax")
-    return cast(Regex, compiled)
-
-
-class Behind:
-    """A dear expression behind a cheap one that matches wherever it does: a text without it is not asked the other.
-
-    Prose after `BEGIN PRIVATE KEY` may be followed by base64 after up to 64 characters, and from the end of any text
-    back that has states of its own for each of the last 64, in every new text.
-    """
-
-    __slots__ = ("_cheap", "_exact")
-
-    def __init__(self, cheap: Regex, exact: Regex) -> None:
-        """Ask `exact` from where `cheap` matches."""
-        self._cheap = cheap
-        self._exact = exact
-
-    def search(self, text: str, pos: int = 0, endpos: int = -1) -> Hit | None:
-        """Return the leftmost match that starts at `pos` or later, or None."""
-        hit = self._cheap.search(text, pos, endpos)
-        if hit is None or hit.start() == hit.end():  # nothing at all is found wherever it is looked for
-            return hit
-        return self._exact.search(text, hit.start(), endpos)
-
-    def match(self, text: str, pos: int = 0, endpos: int = -1) -> Hit | None:
-        """Return the match that starts at `pos`, or None."""
-        return None if self._cheap.match(text, pos, endpos) is None else self._exact.match(text, pos, endpos)
-
-    def finditer(self, text: str, pos: int = 0, endpos: int = -1) -> Iterator[Hit]:
-        """Return the matches from left to right, none over another."""
-        return self._exact.finditer(text, pos, endpos)
 
 
 class _Expression(msgspec.Struct, frozen=True):
@@ -412,10 +329,10 @@ def _table(chosen: Sequence[tuple[Member, _Expression]], phrases: PhraseIndex | 
     shares, apart = _apart(chosen)
     return Table(
         members=members,
-        gates=_union(tuple(dict.fromkeys(openings)), ""),
+        gates=union(tuple(dict.fromkeys(openings)), ""),
         companions=(
-            *_union(tuple(dict.fromkeys(beginnings)), "\\z"),
-            *_union(tuple(dear), "\\z", tuple(dear.values())),
+            *union(tuple(dict.fromkeys(beginnings)), "\\z"),
+            *union(tuple(dear), "\\z", tuple(dear.values())),
         ),
         phrases=phrases,
         numbers=literal.union(member.index for member in members),
@@ -455,64 +372,6 @@ def _apart(
         joined = ("|".join(f"(?:{made.beginnings})" for _, made in share) for share in shares)
         companions = tuple(compile_regex(f"(?:{each})\\z") for each in joined)
     return tuple(tuple(member for member, _ in share) for share in shares), (gates, companions)
-
-
-@lru_cache(maxsize=_MOST_UNIONS)
-def _union(sources: tuple[str, ...], behind: str, first: tuple[str, ...] = ()) -> tuple[Regex, ...]:
-    """Compile one expression for all of `sources` with `behind` behind it, or several where one would be too large.
-
-    Args:
-        sources: Expressions.
-        behind: What stands behind each of them.
-        first: Beside each, what it stands behind itself (see `Behind`); none: nothing.
-
-    Raises:
-        PatternError: one alone is too large.
-    """
-    if not sources:
-        return ()
-    joined = "|".join(f"(?:{source})" for source in sources)
-    if len(joined) <= _MOST_UNION_CHARS or len(sources) == 1:
-        try:
-            union = compile_regex(f"(?:{joined}){behind}")
-            if first:
-                union = Behind(compile_regex(f"(?:{'|'.join(f'(?:{each})' for each in first)}){behind}"), union)
-        except PatternError:
-            if len(sources) == 1:
-                raise
-        else:
-            union.search(" ")  # the engine leaves half of the work to the first question: no stream is to wait for it
-            return (union,)
-    half = len(joined) // 2
-    sizes = accumulate(len(source) for source in sources)
-    middle = min(max(sum(size <= half for size in sizes), 1), len(sources) - 1)
-    return (*_union(sources[:middle], behind, first[:middle]), *_union(sources[middle:], behind, first[middle:]))
-
-
-@lru_cache(maxsize=_MOST_PHRASES)
-def phrase_regex(phrase: str) -> str:
-    """Return the expression for a literal phrase: any letter case, 1 to 8 white space characters between words.
-
-    Raises:
-        PatternError: the phrase has no word, has a lone surrogate or is too long.
-    """
-    words = phrase.split()
-    if not words:
-        raise PatternError("a phrase needs a word; remove the empty phrase")
-    if not phrase.isascii() and any("\ud800" <= char <= "\udfff" for char in phrase):
-        raise PatternError("a lone surrogate is not a character; remove it")
-    regex = "(?i)" + " ".join(words).translate(_QUOTED)
-    if len(regex) > MAX_REGEX_CHARS:
-        raise PatternError(f"is longer than {MAX_REGEX_CHARS} characters as an expression; shorten it")
-    return regex
-
-
-def phrase_refine(text: str, start: int, end: int) -> Sequence[tuple[int, int]]:
-    """Return the candidate if it stands alone: no letter, digit, mark or underscore of it touches another (Unicode)."""
-    before, after = text[start - 1 : start], text[end : end + 1]
-    if (is_word(before) and is_word(text[start])) or (is_word(after) and is_word(text[end - 1])):
-        return ()
-    return ((start, end),)
 
 
 NOTHING: Final = PatternSet(())

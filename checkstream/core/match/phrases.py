@@ -13,11 +13,18 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
+from functools import lru_cache
 from itertools import pairwise
+from typing import Final
 
 import msgspec
 
-from checkstream.core.match.shapes import folded, is_word, lettered
+from checkstream.core.match.shapes import GAP_CHARS, folded, is_word, lettered
+from checkstream.core.match.syntax import MAX_REGEX_CHARS
+from checkstream.errors import PatternError
+
+_MOST_PHRASES: Final = 1 << 14
+_QUOTED: Final = str.maketrans({char: f"\\{char}" for char in "\\.+*?()|[]{}^$"} | {" ": f"\\s{{1,{GAP_CHARS}}}"})
 
 
 class Phrase(msgspec.Struct, frozen=True):
@@ -141,3 +148,29 @@ def _links(keys: Sequence[str]) -> list[int]:
             link = links[link]
         links.append(link)
     return links
+
+
+@lru_cache(maxsize=_MOST_PHRASES)
+def phrase_regex(phrase: str) -> str:
+    """Return the expression for a literal phrase: any letter case, 1 to 8 white space characters between words.
+
+    Raises:
+        PatternError: the phrase has no word, has a lone surrogate or is too long.
+    """
+    words = phrase.split()
+    if not words:
+        raise PatternError("a phrase needs a word; remove the empty phrase")
+    if not phrase.isascii() and any("\ud800" <= char <= "\udfff" for char in phrase):
+        raise PatternError("a lone surrogate is not a character; remove it")
+    regex = "(?i)" + " ".join(words).translate(_QUOTED)
+    if len(regex) > MAX_REGEX_CHARS:
+        raise PatternError(f"is longer than {MAX_REGEX_CHARS} characters as an expression; shorten it")
+    return regex
+
+
+def phrase_refine(text: str, start: int, end: int) -> Sequence[tuple[int, int]]:
+    """Return the candidate if it stands alone: no letter, digit, mark or underscore of it touches another (Unicode)."""
+    before, after = text[start - 1 : start], text[end : end + 1]
+    if (is_word(before) and is_word(text[start])) or (is_word(after) and is_word(text[end - 1])):
+        return ()
+    return ((start, end),)

@@ -5,7 +5,7 @@ Unlike a pattern it needs no companion and no bound, since the text it is asked 
 
 from __future__ import annotations
 
-from checkstream.core.match.patterns import compile_regex
+from checkstream.core.match.engine import compile_regex
 from checkstream.core.match.syntax import parse
 from checkstream.core.match.tree import render
 from checkstream.core.terms import Span

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from checkstream.core.match.patterns import compile_regex
+from checkstream.core.match.engine import compile_regex
 
 LEAST_WORDS: Final = 3
 """Of a name that is spelled out where names are expected, and ..."""

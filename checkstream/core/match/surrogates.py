@@ -13,9 +13,10 @@ from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Final
 
+from checkstream.core.match.engine import compile_regex
 from checkstream.core.match.entities.entity import SpanPair, glued_before, glued_behind, only_digits
 from checkstream.core.match.names import words_of
-from checkstream.core.match.patterns import Pattern, compile_regex
+from checkstream.core.match.patterns import Pattern
 
 _FIRST: Final = """
 en: Amy Brian Janet Derek Ellen Simon Gloria Howard Irene Neil Helen Ian Megan Nathan Lydia Keith Nora Scott Tracy

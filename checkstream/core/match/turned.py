@@ -10,9 +10,9 @@ from __future__ import annotations
 
 from typing import Final
 
+from checkstream.core.match.engine import compile_regex
 from checkstream.core.match.inner import Open
 from checkstream.core.match.lane import Found
-from checkstream.core.match.patterns import compile_regex
 
 OVERRIDE: Final = "(?:\u202e|u202[eE])"
 """The mark, or what its escape in JSON ends with."""

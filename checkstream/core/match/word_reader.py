@@ -11,9 +11,10 @@ from typing import Final
 from checkstream.core.match.asking import BEFORE_WORDS, begins_in, first_of, tells_words
 from checkstream.core.match.chain import undecided
 from checkstream.core.match.encoded import ALPHABET
+from checkstream.core.match.engine import Regex
 from checkstream.core.match.hexed import begun_from
 from checkstream.core.match.lane import Lane
-from checkstream.core.match.patterns import PatternSet, Regex
+from checkstream.core.match.patterns import PatternSet
 from checkstream.core.match.phrase_search import PhraseSearch
 from checkstream.core.match.words import Word, Words
 from checkstream.core.match.work import Work

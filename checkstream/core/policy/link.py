@@ -13,7 +13,8 @@ from typing import Literal
 from checkstream.core.cel.code import Instruction, Op
 from checkstream.core.cel.values import EvalError, Value
 from checkstream.core.match.entities import ENTITIES
-from checkstream.core.match.patterns import NOTHING, Pattern, PatternSet, phrase_refine
+from checkstream.core.match.patterns import NOTHING, Pattern, PatternSet
+from checkstream.core.match.phrases import phrase_refine
 from checkstream.core.match.placeholders import PLACEHOLDER, Placeholders
 from checkstream.core.policy.action import (
     InjectDisclaimer,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from checkstream.core.match.entities import ENTITIES
-from checkstream.core.match.patterns import phrase_regex
+from checkstream.core.match.phrases import phrase_regex
 from checkstream.core.policy.classifiers import ModelEntity
 from checkstream.core.policy.program import Signal
 from checkstream.core.policy.spares import Spares

@@ -12,8 +12,9 @@ from collections.abc import Mapping, Sequence
 import msgspec
 
 from checkstream.core.cel.code import Instruction, Op
+from checkstream.core.match.engine import compile_regex
 from checkstream.core.match.entities import ENTITIES
-from checkstream.core.match.patterns import compile_regex, phrase_regex
+from checkstream.core.match.phrases import phrase_regex
 from checkstream.core.policy import templates
 from checkstream.core.policy.action import (
     AllowConstrained,

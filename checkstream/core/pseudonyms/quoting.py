@@ -14,7 +14,7 @@ from array import array
 from bisect import bisect_right
 from typing import Final
 
-from checkstream.core.match.patterns import compile_regex
+from checkstream.core.match.engine import compile_regex
 
 PLAIN: Final = 0
 """Prose. A greater number says in how many strings of JSON a place stands, one within another."""

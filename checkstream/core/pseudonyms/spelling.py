@@ -11,7 +11,7 @@ import json
 from typing import Final
 from urllib.parse import quote
 
-from checkstream.core.match.patterns import Regex, compile_regex
+from checkstream.core.match.engine import Regex, compile_regex
 from checkstream.core.pseudonyms.quoting import LINK, PLAIN, ROW
 
 _PERCENT: Final = compile_regex(r"%(?:25)*[0-9A-Fa-f]{2}")

@@ -18,7 +18,8 @@ from checkstream.core.exchange.ingress.joined import Joined
 from checkstream.core.exchange.ingress.known import Search
 from checkstream.core.exchange.meter import FEED_WORK, Meter
 from checkstream.core.exchange.quiet import LEAST_CHARS, Quiet
-from checkstream.core.match.patterns import PatternSet, compile_regex
+from checkstream.core.match.engine import compile_regex
+from checkstream.core.match.patterns import PatternSet
 from checkstream.core.terms import Delta, Finding
 
 EDGE_CHARS = 64

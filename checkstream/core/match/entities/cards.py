@@ -7,6 +7,7 @@ from itertools import pairwise
 from types import MappingProxyType
 from typing import Final
 
+from checkstream.core.match.engine import compile_regex
 from checkstream.core.match.entities.entity import (
     LEFT_CHARS,
     Entity,
@@ -22,7 +23,6 @@ from checkstream.core.match.entities.entity import (
 from checkstream.core.match.entities.figures import refine_figures, skip_figures
 from checkstream.core.match.entities.issuers import HEADS, is_card_number
 from checkstream.core.match.entities.payment import iban_around
-from checkstream.core.match.patterns import compile_regex
 from checkstream.core.match.syntax import parse
 from checkstream.core.match.tree import companion
 

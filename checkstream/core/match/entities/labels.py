@@ -11,8 +11,8 @@ from functools import lru_cache
 from types import MappingProxyType
 from typing import Final
 
+from checkstream.core.match.engine import compile_regex
 from checkstream.core.match.entities.entity import LEFT_CHARS
-from checkstream.core.match.patterns import compile_regex
 
 _WORDS = {
     "phone": """phone|phones|telephone|tel|tél|telefon|telefono|téléfono|teléfono|téléphone|telefone|telefoon|mobile|

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from checkstream.core.match.engine import compile_regex
 from checkstream.core.match.entities.checksums import nhs_mod11
 from checkstream.core.match.entities.entity import (
     GAP,
@@ -21,7 +22,6 @@ from checkstream.core.match.entities.entity import (
     whole_if,
 )
 from checkstream.core.match.entities.labels import is_labelled, nearest_label
-from checkstream.core.match.patterns import compile_regex
 
 
 def is_whole_number(text: str, start: int, end: int, *, named: bool = False, mixed: bool = False) -> bool:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from ipaddress import AddressValueError, IPv6Address
 from typing import Final
 
+from checkstream.core.match.engine import compile_regex
 from checkstream.core.match.entities.entity import (
     WORD,
     Entity,
@@ -18,7 +19,6 @@ from checkstream.core.match.entities.entity import (
 )
 from checkstream.core.match.entities.labels import left_of
 from checkstream.core.match.entities.randomness import is_stand_in
-from checkstream.core.match.patterns import compile_regex
 
 _HEX = frozenset("0123456789abcdefABCDEF")
 _OUTSIDE: Final = compile_regex("::|[^0-9A-Fa-f:.]")

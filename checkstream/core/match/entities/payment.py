@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from itertools import pairwise
 from types import MappingProxyType
 
+from checkstream.core.match.engine import compile_regex
 from checkstream.core.match.entities.checksums import aba_routing, iban_mod97
 from checkstream.core.match.entities.entity import (
     GAP,
@@ -24,7 +25,6 @@ from checkstream.core.match.entities.entity import (
     whole_if,
 )
 from checkstream.core.match.entities.labels import is_labelled, tight_label, words_of
-from checkstream.core.match.patterns import compile_regex
 
 # Length of an IBAN by country. Source: SWIFT IBAN Registry, release 99.
 _IBAN_LENGTHS = MappingProxyType(

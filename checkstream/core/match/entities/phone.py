@@ -13,6 +13,7 @@ from typing import Final
 
 import msgspec
 
+from checkstream.core.match.engine import compile_regex
 from checkstream.core.match.entities.calling_codes import digits_after_plus
 from checkstream.core.match.entities.entity import (
     PLAIN_VIEWS,
@@ -28,7 +29,7 @@ from checkstream.core.match.entities.entity import (
 from checkstream.core.match.entities.labels import is_labelled, tight_label, words_of
 from checkstream.core.match.entities.payment import follows_iban_head
 from checkstream.core.match.entities.phone_shapes import labelled_shape, loose_shape, national_shape
-from checkstream.core.match.patterns import LEFT_CONTEXT_CHARS, compile_regex
+from checkstream.core.match.patterns import LEFT_CONTEXT_CHARS
 from checkstream.core.match.syntax import parse
 from checkstream.core.match.tree import companion
 

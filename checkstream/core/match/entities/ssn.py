@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from itertools import pairwise
 from typing import Final
 
+from checkstream.core.match.engine import compile_regex
 from checkstream.core.match.entities.entity import (
     WORD,
     Entity,
@@ -20,7 +21,6 @@ from checkstream.core.match.entities.entity import (
 )
 from checkstream.core.match.entities.labels import is_labelled
 from checkstream.core.match.entities.national import is_hyphened, is_whole_number
-from checkstream.core.match.patterns import compile_regex
 
 # Numbers that were printed in advertisements and never count. Source: SSA, "Myths and facts about the SSN".
 _VOID_SSNS = frozenset({"078051120", "219099999"})

@@ -2,16 +2,10 @@
 import pytest
 import re2
 
-from checkstream.core.match import patterns
-from checkstream.core.match.patterns import (
-    ALL_VIEWS,
-    MAX_CAP_CHARS,
-    Pattern,
-    PatternSet,
-    compile_regex,
-    phrase_refine,
-    phrase_regex,
-)
+from checkstream.core.match import engine
+from checkstream.core.match.engine import compile_regex
+from checkstream.core.match.patterns import ALL_VIEWS, MAX_CAP_CHARS, Pattern, PatternSet
+from checkstream.core.match.phrases import phrase_refine, phrase_regex
 from checkstream.core.match.scan import Scan
 from checkstream.errors import PatternError
 
@@ -88,7 +82,7 @@ def test_what_the_engine_alone_refuses_is_a_pattern_error_too() -> None:
 
 def test_a_set_too_large_for_one_expression_is_split(monkeypatch: pytest.MonkeyPatch) -> None:
     wide = [Pattern(signal=n, name=f"p{n}", regex=rf"split{n:03}\pL{{4}}") for n in range(40)]
-    monkeypatch.setattr(patterns, "_ENGINE_BYTES", 1 << 20)
+    monkeypatch.setattr(engine, "_ENGINE_BYTES", 1 << 20)
     compiled = PatternSet(wide)
     table = compiled.tables["raw"]
     assert len(table.members) == 40

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from checkstream.core.match.patterns import MAX_CAP_CHARS, Pattern, PatternSet, phrase_refine, phrase_regex
-from checkstream.core.match.phrases import Phrase, PhraseIndex
+from checkstream.core.match.patterns import MAX_CAP_CHARS, Pattern, PatternSet
+from checkstream.core.match.phrases import Phrase, PhraseIndex, phrase_refine, phrase_regex
 from checkstream.core.match.scan import Scan
 from checkstream.errors import PatternError
 

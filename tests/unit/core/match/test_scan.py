@@ -3,7 +3,8 @@ from collections.abc import Callable
 
 import pytest
 
-from checkstream.core.match.patterns import ALL_VIEWS, NOTHING, Pattern, PatternSet, Refine, phrase_refine, phrase_regex
+from checkstream.core.match.patterns import ALL_VIEWS, NOTHING, Pattern, PatternSet, Refine
+from checkstream.core.match.phrases import phrase_refine, phrase_regex
 from checkstream.core.match.scan import Scan
 from checkstream.core.terms import Finding, Span
 

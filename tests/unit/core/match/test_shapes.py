@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from checkstream.core.match.patterns import compile_regex
+from checkstream.core.match.engine import compile_regex
 from checkstream.core.match.shapes import ASCII_LETTERS, ASCII_SHAPES, LETTERS, SHAPES, is_word, lettered, shaped
 
 CASED = [char for char in map(chr, range(0x530)) if char.lower() != char or char.upper() != char]

@@ -1,7 +1,7 @@
 # ruff: noqa: RUF001 - lookalikes are what is tested
 import pytest
 
-from checkstream.core.match.patterns import compile_regex
+from checkstream.core.match.engine import compile_regex
 from checkstream.core.match.syntax import MAX_REGEX_CHARS, parse
 from checkstream.core.match.tree import render
 from checkstream.errors import PatternSyntaxError

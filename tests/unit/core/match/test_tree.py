@@ -1,6 +1,6 @@
 import pytest
 
-from checkstream.core.match.patterns import compile_regex
+from checkstream.core.match.engine import compile_regex
 from checkstream.core.match.syntax import parse
 from checkstream.core.match.tree import companion, render, width
 

@@ -6,7 +6,7 @@ import pytest
 from checkstream.core.cel.code import Op
 from checkstream.core.cel.values import EvalError
 from checkstream.core.match.entities import ENTITIES
-from checkstream.core.match.patterns import phrase_refine
+from checkstream.core.match.phrases import phrase_refine
 from checkstream.core.policy.link import loads_of, pattern_of, steady_of
 from checkstream.core.policy.program import Scope, Signal, Variable
 from checkstream.core.terms import ANSWER_CHANNELS, ExchangeFacts, Facts, Stage, StreamFacts
