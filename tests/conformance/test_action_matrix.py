@@ -133,7 +133,7 @@ def check_edit(word: str) -> Check:
             # A name can't be edited, so the choice is stopped before it.
             assert ran.got["tool_name"] in {"", "A "}
             assert ran.got["finish"] == "content_filter"
-        elif ran.surface == MESSAGES and ran.channel == "reasoning" and ran.played.reply is not None:
+        elif ran.surface == MESSAGES and ran.channel == "reasoning":
             assert ran.got["reasoning"] == ""  # its signature would not fit the text any more
         else:
             assert ran.got[ran.channel].endswith(found_in(ran.channel).replace(FOUND, word))

@@ -15,6 +15,9 @@ from checkstream.core.steps import Walk
 from checkstream.core.wire import sse
 from checkstream.errors import WireError
 
+_TOO_LONG = "thinking_withheld:too_long"
+"""A signed text of the answer had more than may wait, so that it has not left."""
+
 
 class Leaving:
     """The caller's side of one exchange."""
@@ -23,6 +26,8 @@ class Leaving:
         """Begin with nothing sent."""
         self._course = course
         self._begun = False
+        self._kept_at: float | None = None
+        """Since when a signed text waits to be whole, seconds; None: none does."""
         self._ends_said = False
         """What is said before a stream's last word was."""
         self._finished: tuple[bytes, str] | None = None
@@ -34,11 +39,28 @@ class Leaving:
         released = course.outbox.release(course.now, holds_end=course.holds_end)
         if released is not None:
             self.send(released)
+        self._look_at_signed()
         return course.outbox.fault is None
+
+    def _look_at_signed(self) -> None:
+        """Note how long a signed text has waited to be whole, and whether that was given up."""
+        course = self._course
+        sending = course.writer.sending
+        if sending.holds:
+            self._kept_at = course.now if self._kept_at is None else self._kept_at
+        elif self._kept_at is not None:
+            held_s, self._kept_at = course.now - self._kept_at, None
+            course.ledger.held_s = max(course.ledger.held_s, held_s)
+            course.do(Observe("hold_seconds", held_s))
+        if sending.gave_up and course.ledger.withheld is None:
+            course.ledger.withheld = _TOO_LONG
+            course.checking.degrade(_TOO_LONG)
 
     def send(self, released: Released) -> None:
         """Send what has been taken out of what waits."""
         course = self._course
+        if not released.data:
+            return  # it waits to be whole
         self._write(released.data)
         course.given = True
         course.watch.sent()
@@ -53,7 +75,7 @@ class Leaving:
     def keep_alive(self) -> None:
         """Show the caller that the stream lives, where nothing has been sent for so long."""
         course = self._course
-        held = len(course.outbox) > 0 or course.writer.sending.held > 0 or course.state is State.ASSESSING
+        held = len(course.outbox) > 0 or course.writer.sending.holds or course.state is State.ASSESSING
         if course.watch.wants_comment(held=held):
             self._write(sse.KEEP_ALIVE)
 

@@ -28,7 +28,7 @@ class JsonSurface(ABC):
     trims_beginning = False
     signed: frozenset[str] = frozenset()
     tells_rest = False
-    held = 0
+    holds = gave_up = False
     memory: Sequence[object] = ()
     """Of most, no event says anything of those before it."""
     counts: ClassVar[Counts] = MappingProxyType({})

@@ -56,6 +56,8 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
     """Places of the deltas that are ids, names and numbers: patterns read them, no classifier is asked."""
     files: Mapping[int, Encoding] = MappingProxyType({})
     """Place of a delta that is the text of a file -> how it stands in the body."""
+    signed: AbstractSet[int] = frozenset()
+    """Places of the deltas that the model has signed, in an earlier answer: the API takes them back as they are."""
     runs: tuple[tuple[int, ...], ...] = ()
     """Places of deltas that are entries of one list, in fields that nobody knows: a reader may put them together."""
     told: tuple[tuple[int, ...], ...] = ()
@@ -135,11 +137,15 @@ class Sending(Protocol):
     alters: bool
     """Events that nobody has edited may leave otherwise than they came, such as under other numbers."""
 
-    held: int
-    """Bytes of signed text that wait until it is known whether rules edit it."""
+    gave_up: bool
+    """A signed text had more than may wait, and has not left."""
 
     tells_rest: bool
     """What leaves of the rest of an answer that was cut off is told here; else it is the text alone."""
+
+    @property
+    def holds(self) -> bool:
+        """A signed text waits until it is known whether rules edit it, or goes, as one does that they have edited."""
 
     @property
     def memory(self) -> Sequence[object]:
@@ -280,8 +286,8 @@ class Surface(Spoken, Requests, Protocol):
     trims_beginning: bool
     """The beginning of an answer from which its models go on may not end with white space."""
     signed: frozenset[str]
-    """Kinds of texts that its models sign, and take back only as they wrote them: where a rule edits one, its block
-    goes as a whole, and no value comes back in it."""
+    """Kinds of texts that its models sign, and take back only as they wrote them: where a rule edits one, or what
+    stands beside it in its block, the block goes as a whole, and no value comes back in it."""
 
     def read_request(self, body: bytes) -> Request:
         """Read a caller's body at once; see `reading_request`.

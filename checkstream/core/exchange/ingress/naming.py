@@ -23,6 +23,7 @@ from checkstream.core.exchange.meter import Steps
 from checkstream.core.exchange.plan import Plan
 from checkstream.core.match.language import language_of
 from checkstream.core.match.placeholders import Placeholders
+from checkstream.core.match.surrogates import surrogate_key
 from checkstream.core.policy.spares import keys_of
 from checkstream.core.pseudonyms.quoting import PLAIN, Quoting
 from checkstream.core.pseudonyms.spelling import says, written_as
@@ -176,6 +177,11 @@ class Naming:
             if all(edit.alias is None for edit in found):
                 continue
             delta = request.unit.deltas[place]
+            if place in request.signed:
+                found = [edit for edit in found if not self._stands_for_another(edit, delta.text)]
+                if not found:
+                    del edits[place]
+                    continue
             is_call = delta.path[-1] == "arguments" and (
                 yield from self._meter.stepping(whether_json(delta.text), _READ_WORK)
             )
@@ -194,11 +200,19 @@ class Naming:
                     yield
             yield
 
+    def _stands_for_another(self, edit: Replacement, text: str) -> bool:
+        """Tell whether what is to be named is a surrogate itself: the model has said it, and signed that it has."""
+        return edit.alias is not None and self._register.is_given(surrogate_key(text[edit.start : edit.end]))
+
     def _reserve(self, request: Request, placeholders: Placeholders) -> Steps:
-        """Leave out the numbers that the prompt itself uses, or the model's name: answers say that again."""
+        """Leave out the numbers that the prompt itself uses, or the model's name: answers say that again.
+
+        What the model has signed comes back as it got it, with the placeholders of an earlier request.
+        """
         self._register.reserved = True
         self._salt = self._checking.digest(request.unit.deltas[0].text[:_SALT_CHARS])
-        for text in (request.model, *(delta.text for delta in request.unit.deltas)):
+        said = (delta.text for place, delta in enumerate(request.unit.deltas) if place not in request.signed)
+        for text in (request.model, *said):
             search = placeholders.search()
             spans = yield from self._meter.feeding(search, text)
             for span in (*spans, *search.end()):

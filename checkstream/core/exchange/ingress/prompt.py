@@ -491,8 +491,7 @@ class Prompt:
             deltas = request.unit.deltas
             texts = {place: text for place, text in texts.items() if not self._removed.takes(deltas[place])}
             shaping = msgspec.structs.replace(shaping or Shaping(), removed=self._removed.notes)
-        if shaping is not None:
-            self._checking.ledger.removed(map(place_of, self._surface.undone(request, shaping)))
+        self._checking.ledger.removed(map(place_of, self._surface.undone(request, shaping or Shaping())))
         if texts or shaping is not None:
             said = shaping.instructions if shaping is not None else ()
             again = continue_from is not None

@@ -44,7 +44,7 @@ class Answer:
         self.judges: dict[Channel, Judge] = {}
         self._prefixes: list[str] = []
         self._surface = surface
-        sending = surface.sending(checking.most_held_of(surface.signed))
+        sending = surface.sending(checking.most_held_of({*surface.signed, "extra"} if surface.signed else ()))
         self.writer = Writer(surface, sending, self.choices, self._prefixes)
         self.outbox = Outbox(self.writer, self.choices)
         self.terminated = False

@@ -51,7 +51,7 @@ def renumbered(raw: bytes, number: int) -> bytes:
 def editing_whole(unit: Unit, edit: Edit, finish: Mapping[int, str]) -> Generator[None, None, bytes]:
     """Return, in steps, the body with the edit applied.
 
-    A thinking block that is edited goes as a whole, with its signature, which would fit the text no more. A text block
+    A thinking block in which anything is edited goes as a whole: its signature would fit the text no more. A text block
     of which nothing is left goes as well: the API takes none back that is empty. What a tool of the provider's has said
     goes with the call that is taken out.
 
@@ -93,9 +93,10 @@ def _doomed(unit: Unit, texts: Mapping[int, str], edit: Edit) -> Iterable[str | 
     """Yield the numbers of the blocks that an edit takes out."""
     for i in edit.drop_calls:
         yield unit.deltas[i].path[1]
+    signed = {delta.path[:2] for delta in unit.deltas if delta.channel.kind == "reasoning"}
     for i, text in texts.items():
         delta = unit.deltas[i]
-        if delta.channel.kind == "reasoning" or (delta.channel.kind == "content" and not text):
+        if delta.path[:2] in signed or (delta.channel.kind == "content" and not text):
             yield delta.path[1]
 
 

@@ -11,6 +11,8 @@ from checkstream.core.wire.requests.media import read_other
 from checkstream.core.wire.requests.prompt import Prompt
 from checkstream.errors import RequestInvalid
 
+_CONTENT = len(("messages", 0, "content"))
+
 
 class Reader:
     """Reads one request's messages; a message's place is the `choice` of its channels.
@@ -68,8 +70,11 @@ class Reader:
             for i, block in enumerate(content):
                 if prompt.spends():
                     yield
+                begun = len(prompt.deltas)
                 if isinstance(block, dict):
                     yield from self._block(kind, position, block, (*path, i))
+                    if kind == "assistant" and block.get("type") == "thinking" and len(path) == _CONTENT:
+                        prompt.signed.update(range(begun, len(prompt.deltas)))
                 elif isinstance(block, str):
                     prompt.add(kind, position, block, (*path, i))
                 else:

@@ -56,7 +56,9 @@ class MessageSending:
             most_held: Bytes of a thinking block that may be kept until it is over: one that has more doesn't leave.
                 0: no rule edits thinking, and none is kept.
         """
-        self.held = 0
+        self.gave_up = False
+        """A thinking block had more than may be kept."""
+        self._held = 0
         """Bytes of the thinking block that is kept."""
         self._most_held = most_held
         self._begun = False
@@ -77,6 +79,11 @@ class MessageSending:
         """It was said why the message ends."""
         self._over = False
         """The last word was said."""
+
+    @property
+    def holds(self) -> bool:
+        """A thinking block is kept, or goes."""
+        return self._open is not None and self._open.kept is not None
 
     @property
     def memory(self) -> Sequence[object]:
@@ -188,11 +195,13 @@ class MessageSending:
         """Return what is sent of an event of a block: nothing, where it is kept until the block is over."""
         if block.kept is None:
             return raw
-        self.held += len(raw)
-        block.edited = block.edited or edited or self.held > self._most_held
+        self._held += len(raw)
+        too_long = self._held > self._most_held
+        self.gave_up = self.gave_up or too_long
+        block.edited = block.edited or edited or too_long
         if block.edited:
             block.kept.clear()
-            self.held = 0
+            self._held = 0
         else:
             block.kept.append(raw)
         return b""
@@ -200,7 +209,7 @@ class MessageSending:
     def _whole(self, block: _Block, *, over: bool = True) -> bytes:
         """Return what is sent of a block at its end: the events of one that was kept, and is as the model wrote it."""
         kept = b"".join(block.kept or ())
-        self.held = 0
+        self._held = 0
         if block.kept is None or (over and not block.edited):
             return kept
         self._next, self._moved = block.number, True  # the next one gets its number

@@ -22,7 +22,8 @@ from checkstream.errors import WireError
 
 _FRAME = ("type", "tool_use_id", "is_error", "cache_control", "content")
 """What a tool's result keeps when what it says is taken out: the call before it wants its answer."""
-_IN_BLOCK = len(("messages", 0, "content", 0, "thinking"))
+_THOUGHTS = ("thinking", "redacted_thinking")
+_BLOCK = len(("messages", 0, "content", 0))
 
 
 class ShapedMessages(Shaped):
@@ -72,21 +73,47 @@ def writing_request(
         WireError: the request was not read by this surface, or can't be shaped so.
     """
     edited = _edited_thinking(request, texts)
-    if shaping is None and not edited:
+    begins_anew = _lacks_thought(request.members, edited)
+    if shaping is None and not edited and not begins_anew:
         return (yield from editing_request(request, texts, OWN_FIELDS))
     document = yield from request_places(request)
     shaped = ShapedMessages(request, document, texts)
     _leave_out(shaped, edited)
+    if begins_anew:
+        shaped.remove((), ("thinking",))
     if shaping is not None:
         _shape(shaped, shaping)
     return (yield from shaped.writing())
 
 
 def _edited_thinking(request: Request, texts: Mapping[int, str]) -> list[Path]:
-    """Return the blocks of a request's history whose thinking is edited: the API takes back none that was changed."""
+    """Return the blocks of a request's history in whose thinking anything is edited: the API takes none of these."""
     deltas = request.unit.deltas
-    edited = [i for i, text in texts.items() if deltas[i].path[-1:] == ("thinking",) and text != deltas[i].text]
-    return [deltas[i].path[:-1] for i in sorted(edited) if len(deltas[i].path) == _IN_BLOCK]
+    edited = (i for i in sorted(texts) if i in request.signed and texts[i] != deltas[i].text)
+    return list(dict.fromkeys(deltas[i].path[:_BLOCK] for i in edited))
+
+
+def _lacks_thought(body: Mapping[str, object], doomed: Sequence[Path]) -> bool:
+    """Tell whether the API would refuse the request, since the thought is missing with which it has called a tool.
+
+    A model that is to think (`enabled`) wants it before the calls whose results it gets; a rule may have taken it out,
+    of the answer or of this request. Without thinking the agent goes on. `adaptive` thinking wants none.
+
+    Source: Anthropic, "Building with extended thinking" (preserving thinking blocks).
+    """
+    thinking, messages = body.get("thinking"), body.get("messages")
+    if not isinstance(thinking, dict) or thinking.get("type") != "enabled" or not isinstance(messages, list):
+        return False
+    at = max((at for at, each in enumerate(messages) if _speaks(each)), default=-1)
+    content = messages[at]["content"] if at >= 0 and at < len(messages) - 1 else None
+    blocks = content if isinstance(content, list) else []
+    left = [block for i, block in enumerate(blocks) if ("messages", at, "content", i) not in doomed]
+    forms = [block.get("type") if isinstance(block, dict) else None for block in left]
+    return "tool_use" in forms and forms[0] not in _THOUGHTS
+
+
+def _speaks(message: object) -> bool:
+    return isinstance(message, dict) and message.get("role") == "assistant" and "content" in message
 
 
 def _leave_out(shaped: ShapedMessages, blocks: Sequence[Path]) -> None:
@@ -108,9 +135,10 @@ def undone(request: Request, shaping: Shaping) -> tuple[Path, ...]:
 
     What nobody knows could undo it; and the API takes no temperature but 1 with thinking, and none beside `top_p`.
     """
+    lacking = {"thinking"} if _lacks_thought(request.members, ()) else set[str]()
     if not wishes_of(shaping):
-        return ()
-    doomed = set(request.strange)
+        return tuple((name,) for name in lacking)
+    doomed = lacking | set(request.strange)
     if _is_hot(request, shaping):
         doomed |= {"thinking", "top_p"}
     if shaping.tools is not None and not servers_allowed(shaping.tools):

@@ -126,6 +126,8 @@ class Prompt:
         """Names of those that stand at the top."""
         self.quiet: set[int] = set()
         """Places of the deltas that only patterns are to read."""
+        self.signed: set[int] = set()
+        """Places of the deltas that stand in what the model has signed."""
         self.files: dict[int, Encoding] = {}
         """Place of a delta that is a file's text -> how it stands in the request."""
         self._runs: dict[tuple[str, int, Path], list[int]] = {}
@@ -142,7 +144,8 @@ class Prompt:
     @property
     def memory(self) -> list[object]:
         """The lists and objects that collect, whose entries nobody else keeps of a request that is refused."""
-        return [self.deltas, self.quiet, self.files, self._runs, self._told, self.unknown, self.unscanned, self.sealed]
+        sets = self.quiet, self.signed, self.files, self._runs
+        return [self.deltas, *sets, self._told, self.unknown, self.unscanned, self.sealed]
 
     def request(
         self, body: bytes, members: Mapping[str, object], *, model: str, streaming: bool = False, counts: bool = False
@@ -162,6 +165,7 @@ class Prompt:
             members=members,
             strange=self.strange,
             quiet=self.quiet,
+            signed=self.signed,
             files=self.files,
             runs=self.runs,
             told=tuple(self._told),

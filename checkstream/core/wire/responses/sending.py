@@ -56,7 +56,7 @@ class ResponseSending:
 
     alters = True
     tells_rest = True
-    held = 0
+    holds = gave_up = False
 
     def __init__(self) -> None:
         """Begin before the first event."""

@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from checkstream.core.events import RequestReceived, UpstreamBytes, UpstreamClosed, UpstreamOpened
+from checkstream.core.commands import ArmTimer
+from checkstream.core.events import RequestReceived, TimerFired, UpstreamBytes, UpstreamClosed, UpstreamOpened
 from checkstream.core.exchange.plan import Plan
 from tests import messages
 from tests.guarded import plan
@@ -107,6 +108,23 @@ def test_g22_a_block_too_long_to_be_held_goes_and_the_message_goes_on() -> None:
     assert types(exchange) == ["thinking", "text"]
     assert exchange.out.record is not None
     assert exchange.out.record.outcome == "complete"
+    assert "thinking_withheld:too_long" in exchange.out.record.degradations
+    assert b'"reason":"thinking_withheld:too_long"' in exchange.out.joined, "the caller is told"
+
+
+@pytest.mark.parametrize("said", ["so it is, and ", f"I write to {MAIL} and "], ids=["calm", "edited"])
+def test_a_caller_who_waits_for_it_sees_that_the_stream_lives_and_the_record_says_how_long(said: str) -> None:
+    exchange = opened(plan(ALL, keepalive_ms=2000))
+    for piece in messages.thought(0, *[said] * 60):
+        exchange.now += 0.5
+        come(exchange, piece)
+        for timer in [each.timer for each in exchange.out.commands if isinstance(each, ArmTimer)][-1:]:
+            exchange.send(TimerFired(timer))
+    assert exchange.out.joined.count(b": ") >= 5
+    come(exchange, *messages.text(1, "Done."), messages.end())
+    exchange.send(UpstreamClosed())
+    assert exchange.out.record is not None
+    assert exchange.out.record.held_ms > 25_000
 
 
 @pytest.mark.parametrize("edited", [True, False])
@@ -134,6 +152,95 @@ def test_no_value_comes_back_in_it_and_its_signature_fits(stream: bool) -> None:
     assert message["content"] == [block, {"type": "text", "text": f"To {MAIL}."}]
 
 
+BESIDE = [
+    pytest.param({"signature": MAIL}, id="signature"),
+    pytest.param({"signature": "c2ln", "x_note": f"for {MAIL} now"}, id="field that nobody knows"),
+]
+
+
+@pytest.mark.parametrize("beside", BESIDE)
+@pytest.mark.parametrize("rules", [ALL, ALL.replace("entities", "channels: [extra], entities")], ids=["all", "extra"])
+def test_g08_a_block_goes_when_anything_in_it_is_edited(beside: dict[str, str], rules: str) -> None:
+    """The API takes a block back as it was, or not at all."""
+    block = {"type": "thinking", "thinking": "So. ", **beside}
+    text = {"type": "text", "text": " Done."}
+    exchange = opened(rules)
+    given = {name: value for name, value in block.items() if name not in {"thinking", "signature"}}
+    come(
+        exchange,
+        messages.begun(0, **{"type": "thinking", "thinking": "", "signature": "", **given}),
+        messages.delta(0, "thinking_delta", thinking="So. "),
+        messages.delta(0, "signature_delta", signature=beside["signature"]),
+        messages.over(0),
+        *messages.text(1, " Done."),
+        messages.end(),
+    )
+    whole = messages.reply(rules, messages.whole(block, text))
+    assert whole.reply is not None
+    for message in (messages.read(exchange.out.joined), json.loads(whole.reply.body)):
+        assert message["content"] == [text]
+    if "extra" in rules:
+        return
+    history = [{"role": "user", "content": "hi"}, {"role": "assistant", "content": [block, text]}]
+    assert forwarded(ALL.replace("midstream", "ingress"), history)["messages"][1]["content"] == [text]
+
+
+def forwarded(rules: str, history: list[dict[str, Any]], **more: Any) -> dict[str, Any]:
+    exchange = Exchange(MESSAGES, plan(rules))
+    body = {"model": "claude", "max_tokens": 9, "stream": True, "messages": history, **more}
+    exchange.send(RequestReceived(json.dumps(body).encode()))
+    assert exchange.out.forwarded is not None
+    sent: dict[str, Any] = json.loads(exchange.out.forwarded)
+    return sent
+
+
+@pytest.mark.parametrize("style", ["label", "surrogate"])
+def test_g38_placeholders_in_thinking_mean_the_same_in_the_next_turn(style: str) -> None:
+    """The model has signed what it said of them, and the caller's SDK sends it back."""
+    rules = NAMED.replace("pseudonymise}", f"pseudonymise, style: {style}}}") + ALL
+    asked = {"role": "user", "content": f"I am {MAIL}."}
+    name = forwarded(rules, [asked])["messages"][0]["content"][5:-1]
+    assert name != MAIL
+    thought = {"type": "thinking", "thinking": f"The user is {name} here.", "signature": "c2ln"}
+    answer = {"role": "assistant", "content": [thought, {"type": "text", "text": f"Hello {MAIL}."}]}
+    sent = forwarded(rules, [asked, answer, {"role": "user", "content": "Who am I?"}])["messages"]
+    assert sent[0]["content"] == f"I am {name}."
+    assert sent[1]["content"] == [thought, {"type": "text", "text": f"Hello {name}."}]
+
+
+LOOP: list[dict[str, Any]] = [
+    {"role": "user", "content": "pay it"},
+    {"role": "assistant", "content": [{"type": "tool_use", "id": "toolu_1", "name": "pay", "input": {"a": 1}}]},
+    {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "toolu_1", "content": "ok"}]},
+]
+THINKS = {"thinking": {"type": "enabled", "budget_tokens": 1024}}
+
+
+def test_an_agent_goes_on_though_its_thought_was_taken_out() -> None:
+    """The API refuses results of a call without the thought before it, unless the model isn't to think."""
+    assert "thinking" not in forwarded(ALL, LOOP, **THINKS)
+    thought = {"type": "thinking", "thinking": f"It is {MAIL} now.", "signature": "c2ln"}
+    call = {"role": "assistant", "content": [thought, *LOOP[1]["content"]]}
+    sent = forwarded(ALL.replace("midstream", "ingress"), [LOOP[0], call, LOOP[2]], **THINKS)
+    assert sent["messages"] == LOOP
+    assert "thinking" not in sent
+
+
+@pytest.mark.parametrize(
+    ("content", "more"),
+    [
+        ([{"type": "thinking", "thinking": "Hm.", "signature": "c2ln"}, *LOOP[1]["content"]], THINKS),
+        ([{"type": "redacted_thinking", "data": "ZGF0YQ=="}, *LOOP[1]["content"]], THINKS),
+        ([{"type": "text", "text": "No."}], THINKS),
+        (LOOP[1]["content"], {"thinking": {"type": "adaptive"}}),
+    ],
+    ids=["thought", "sealed", "no call", "adaptive"],
+)
+def test_g05_thinking_stays_asked_for_where_the_api_takes_it(content: list[Any], more: dict[str, Any]) -> None:
+    history = [LOOP[0], {"role": "assistant", "content": content}, LOOP[2]]
+    assert forwarded(ALL, history, **more)["thinking"] == more["thinking"]
+
+
 def test_g08_thinking_of_a_history_that_a_rule_edits_goes_with_its_signature() -> None:
     thought: dict[str, Any] = {"type": "thinking", "thinking": f"I ask {MAIL} today. ", "signature": "c2ln"}
     calm = {**thought, "thinking": "So be it. "}
@@ -142,10 +249,6 @@ def test_g08_thinking_of_a_history_that_a_rule_edits_goes_with_its_signature() -
         {"role": "assistant", "content": [thought, calm, {"type": "text", "text": f"Ask {MAIL} now."}]},
         {"role": "assistant", "content": [thought]},
     ]
-    exchange = Exchange(MESSAGES, plan(CONTENT.replace("midstream", "ingress").replace("content", "assistant")))
-    body = {"model": "claude", "max_tokens": 9, "stream": True, "messages": history}
-    exchange.send(RequestReceived(json.dumps(body).encode()))
-    assert exchange.out.forwarded is not None
-    sent = json.loads(exchange.out.forwarded)["messages"]
+    sent = forwarded(CONTENT.replace("midstream", "ingress").replace("content", "assistant"), history)["messages"]
     assert sent[1]["content"] == [calm, {"type": "text", "text": "Ask [EMAIL] now."}]
     assert sent[2]["content"] == "[thinking withheld]"
