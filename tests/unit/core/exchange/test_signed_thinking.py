@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -185,7 +186,7 @@ def test_g08_a_block_goes_when_anything_in_it_is_edited(beside: dict[str, str], 
     assert forwarded(ALL.replace("midstream", "ingress"), history)["messages"][1]["content"] == [text]
 
 
-def forwarded(rules: str, history: list[dict[str, Any]], **more: Any) -> dict[str, Any]:
+def forwarded(rules: str, history: Sequence[object], **more: Any) -> dict[str, Any]:
     exchange = Exchange(MESSAGES, plan(rules))
     body = {"model": "claude", "max_tokens": 9, "stream": True, "messages": history, **more}
     exchange.send(RequestReceived(json.dumps(body).encode()))
