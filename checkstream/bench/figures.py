@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 
@@ -56,6 +57,11 @@ class Spread(msgspec.Struct, frozen=True, kw_only=True):
     def at(self, quantile: str) -> float | None:
         """Return a quantile, milliseconds; None: there is nothing."""
         return self.ms.get(quantile)
+
+    def within(self, share: float) -> float:
+        """Return the time within which such a share is, 0..1, milliseconds, as far as the curve tells; there is one."""
+        at = bisect_left(self.curve, share, key=lambda point: point[1])
+        return self.curve[min(at, len(self.curve) - 1)][0]
 
 
 class Run(msgspec.Struct, frozen=True, kw_only=True):

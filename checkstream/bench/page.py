@@ -8,9 +8,11 @@ from html import escape
 
 from checkstream.bench.charts import Points, curves
 from checkstream.bench.figures import Run, Spread
-from checkstream.bench.report import HEAD, Line, cells, lines, remarks
+from checkstream.bench.report import DIRECT, HEAD, Line, cells, lines, remarks
 
 _STREAMS = "streams-"
+SHARES = (*(part / 100 for part in range(1, 100)), 0.995, 0.999)
+"""At which distributions are held against each other."""
 _STYLE = """
 :root { color-scheme: light dark; --ink: #1c2430; --soft: #5b6675; --faint: #d9dee5; --paper: #fff; --card: #f6f8fa;
   --c0: #5b6675; --c1: #2563eb; --c2: #c0392b; --c3: #1a7f4b; --c4: #9333ea; --c5: #b7791f }
@@ -72,33 +74,70 @@ def _table(found: Sequence[Line]) -> str:
 
 
 def _scenario(name: str, runs: Sequence[Run], about: str, order: Sequence[str]) -> str:
-    last = {run.target: run for run in runs}
+    rounds: dict[str, list[Run]] = {}
+    for run in runs:
+        rounds.setdefault(run.target, []).append(run)
     charts = [
-        curves(_curves(last, "delay"), order, x="milliseconds", y="share of tokens by delay", stretched=True),
-        curves(
-            _curves(last, "first_text"), order, x="milliseconds", y="share of answers by first text", stretched=True
+        _spread({each: [run.delay for run in mine] for each, mine in rounds.items()}, order, "tokens", "delay"),
+        _spread(
+            {each: [run.first_text for run in mine] for each, mine in rounds.items()}, order, "answers", "first text"
         ),
     ]
     memory: dict[str, Points] = {
-        target: [(sample.at_s, sample.rss_bytes / 1e6) for sample in run.memory] for target, run in last.items()
+        target: [(sample.at_s, sample.rss_bytes / 1e6) for sample in mine[-1].memory] for target, mine in rounds.items()
     }
     if any(memory.values()):
-        charts.append(curves(memory, order, x="seconds", y="memory, MB"))
-    leaks: dict[str, Points] = {
-        target: [(run.delay.at("p50") or 0.0, statistics.median(run.leaked))]
-        for target, run in last.items()
-        if run.leaked
-    }
-    if leaks:
-        charts.append(
-            curves(leaks, order, x="delay of a token, ms, median", y="tokens behind the beginning of harm, median")
-        )
+        charts.append(curves(memory, order, x="seconds", y="memory, MB, in the last round"))
+    charts += _leaks(rounds, order)
     return f'<h2>{escape(name)}</h2><p class="what">{escape(about)}</p><div class="charts">{"".join(charts)}</div>'
 
 
-def _curves(last: Mapping[str, Run], which: str) -> dict[str, Points]:
-    spreads: dict[str, Spread] = {target: getattr(run, which) for target, run in last.items()}
-    return {target: spread.curve for target, spread in spreads.items() if spread.count}
+def _spread(spreads: Mapping[str, Sequence[Spread]], order: Sequence[str], what: str, of: str) -> str:
+    """Draw what each target adds to the model alone, share by share; where that was not measured, what there is.
+
+    Args:
+        spreads: Target -> its rounds.
+        order: Of all targets.
+        what: Tokens, or answers.
+        of: Their delay, or the wait for their first text.
+    """
+    middle = {target: _middle(mine) for target, mine in spreads.items() if any(spread.count for spread in mine)}
+    bare = middle.pop(DIRECT, None)
+    if bare is None or not middle:
+        lines = {target: list(zip(values, SHARES, strict=True)) for target, values in middle.items()}
+        lines |= {DIRECT: list(zip(bare, SHARES, strict=True))} if bare is not None else {}
+        return curves(lines, order, x="milliseconds", y=f"share of {what} by {of}", stretched=True)
+    added: dict[str, Points] = {
+        target: [(max(value - own, 0.0), share) for value, own, share in zip(values, bare, SHARES, strict=True)]
+        for target, values in middle.items()
+    }
+    return curves(added, order, x="milliseconds more than the model alone", y=f"share of {what} by added {of}")
+
+
+def _middle(rounds: Sequence[Spread]) -> list[float]:
+    """Return the time within which each share is, milliseconds: the median of the rounds."""
+    found = [spread for spread in rounds if spread.count]
+    return [statistics.median(spread.within(share) for spread in found) for share in SHARES]
+
+
+def _leaks(rounds: Mapping[str, Sequence[Run]], order: Sequence[str]) -> list[str]:
+    """Draw what came behind the beginning of harm against the delay that is the price of holding it back."""
+    bare = rounds.get(DIRECT, ())
+    base = statistics.median(run.delay.at("p50") or 0.0 for run in bare) if bare else 0.0
+    leaks: dict[str, Points] = {
+        target: [
+            (
+                max(statistics.median(run.delay.at("p50") or 0.0 for run in mine) - base, 0.0),
+                statistics.median(count for run in mine for count in run.leaked),
+            )
+        ]
+        for target, mine in rounds.items()
+        if any(run.leaked for run in mine)
+    }
+    if not leaks:
+        return []
+    more = "delay added to a token" if bare else "delay of a token"
+    return [curves(leaks, order, x=f"{more}, ms, median", y="tokens behind the beginning of harm, median")]
 
 
 def _over_streams(found: Sequence[Line], runs: Sequence[Run], order: Sequence[str]) -> str:

@@ -39,12 +39,12 @@ class Wanted(msgspec.Struct, frozen=True, kw_only=True):
     """A deployment with a model of its own, in place of all else."""
 
 
-async def play(wanted: Wanted, show: Callable[[str], None]) -> list[Run]:
+async def play(wanted: Wanted, show: Callable[[str, float], None]) -> list[Run]:
     """Measure.
 
     Args:
         wanted: What.
-        show: Is told how far it is.
+        show: Is told what is being measured, and the share that has been, 0..1.
 
     Raises:
         BenchError: a target can't be used.
@@ -57,12 +57,14 @@ async def play(wanted: Wanted, show: Callable[[str], None]) -> list[Run]:
     try:
         async with _running(wanted, port) as found:
             for target in found:
-                show(f"{target.name}: warming up")
+                show(f"{target.name}: warming up", 0.0)
                 await field.warm_up(target, model, wanted.scripts[0])
+            count = wanted.rounds * len(wanted.scripts) * len(found)
             for number in range(wanted.rounds):
                 for script in wanted.scripts:
                     for target in found:
-                        show(f"round {number + 1} of {wanted.rounds}: {script.name} through {target.name}")
+                        words = f"round {number + 1} of {wanted.rounds}: {script.name} through {target.name}"
+                        show(words, len(runs) / count)
                         runs.append(await field.run(target, model, script, number + 1))
     finally:
         await model.close()

@@ -9,6 +9,8 @@ import msgspec
 
 from checkstream.bench.figures import Run, Spread
 
+DIRECT, NGINX = "direct", "nginx"
+"""Targets that the others are held against: the model alone, and a proxy that reads nothing."""
 HEAD = (
     "scenario",
     "target",
@@ -114,8 +116,9 @@ def cells(line: Line) -> tuple[str, ...]:
 
 
 def remarks(found: Sequence[Line]) -> Iterator[str]:
-    """Yield what a proxy adds to the model alone, and what has to be known of the figures."""
-    direct = {line.scenario: line for line in found if line.target == "direct"}
+    """Yield what a proxy adds to the model alone, what it costs beside nginx, and what has to be known of figures."""
+    direct = {line.scenario: line for line in found if line.target == DIRECT}
+    plain = {line.scenario: line.cpu_us for line in found if line.target == NGINX}
     for line in found:
         bare = direct.get(line.scenario)
         if bare is None or line is bare or line.delay_p50_ms is None or bare.delay_p50_ms is None:
@@ -127,6 +130,10 @@ def remarks(found: Sequence[Line]) -> Iterator[str]:
         if line.leaked is not None and bare.leaked is not None:
             leak = f"; behind the beginning of harm came {line.leaked:g} tokens of {bare.leaked:g}"
         yield f"{line.scenario}: {line.target} adds at the median {' and '.join(added)}{leak}"
+    for line in found:
+        beside = plain.get(line.scenario)
+        if beside and line.cpu_us is not None and line.target != NGINX:
+            yield f"{line.scenario}: {line.target} takes {line.cpu_us / beside:.1f} times the CPU of nginx for a token"
     if any(line.late for line in found):
         yield "* the load generator itself was late: the machine has no room for it, and these figures say little"
 

@@ -19,8 +19,7 @@ def progress(items: Sequence[_T], what: str) -> Generator[_T, None, None]:
     try:
         for done, item in enumerate(items):
             if sys.stderr.isatty() and time.monotonic() - begun > _AFTER_S:
-                filled = _WIDTH * done // len(items)
-                sys.stderr.write(f"\r[{'#' * filled}{'.' * (_WIDTH - filled)}] {done}/{len(items)} {what} ")
+                sys.stderr.write(f"\r{_bar(done / len(items))} {done}/{len(items)} {what} ")
                 sys.stderr.flush()
                 shown = True
             yield item
@@ -30,18 +29,29 @@ def progress(items: Sequence[_T], what: str) -> Generator[_T, None, None]:
             sys.stderr.flush()
 
 
+def _bar(share: float) -> str:
+    filled = int(_WIDTH * share)
+    return f"[{'#' * filled}{'.' * (_WIDTH - filled)}]"
+
+
 class Counter:
-    """A line on a terminal for work whose end isn't known; cleaned when it is over. Use as a context manager."""
+    """A line on a terminal that says what is being done; cleaned when it is over. Use as a context manager."""
 
     def __enter__(self) -> Self:
         """Show nothing yet."""
         self._shown = False
         return self
 
-    def show(self, words: str) -> None:
-        """Show how far the work is, in place of what was shown before."""
+    def show(self, words: str, share: float | None = None) -> None:
+        """Show how far the work is, in place of what was shown before.
+
+        Args:
+            words: What is being done.
+            share: Of the work that is done, 0..1; None: nobody knows how much there is.
+        """
         if sys.stderr.isatty():
-            sys.stderr.write(f"\r\x1b[K{words}")
+            bar = "" if share is None else f"{_bar(share)} "
+            sys.stderr.write(f"\r\x1b[K{bar}{words}")
             sys.stderr.flush()
             self._shown = True
 

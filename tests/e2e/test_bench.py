@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import shutil
+import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -16,6 +18,8 @@ from checkstream.bench.caller import Place
 from checkstream.bench.figures import Run
 from checkstream.bench.play import Wanted, play
 from checkstream.bench.scenario import Arrivals, Scenario, Script, cut
+from tests.e2e.conftest import POLICY
+from tests.e2e.harness import Proxy, config, running
 
 
 def _script(name: str, **settings: object) -> Script:
@@ -31,7 +35,7 @@ def _script(name: str, **settings: object) -> Script:
 
 
 def _play(wanted: Wanted) -> dict[tuple[str, str], Run]:
-    runs = uvloop.run(play(wanted, lambda _: None))
+    runs = uvloop.run(play(wanted, lambda *_: None))
     return {(run.scenario, run.target): run for run in runs}
 
 
@@ -102,7 +106,7 @@ def test_a_deployment_that_fails_is_told_as_what_it_is(kind: str, outcome: str) 
         async with await _broken(kind) as server:
             port = server.sockets[0].getsockname()[1]
             target = Place.at(f"http://127.0.0.1:{port}/v1", {}, "m")
-            return await play(Wanted(scripts=(_script("stream"),), rounds=1, target=target), lambda _: None)
+            return await play(Wanted(scripts=(_script("stream"),), rounds=1, target=target), lambda *_: None)
 
     (found,) = uvloop.run(run())
     assert found.outcomes[outcome] == 3
@@ -130,7 +134,35 @@ def test_the_command_writes_a_table_rows_and_a_page(tmp_path: Path) -> None:
     found = [json.loads(line) for line in rows.read_text().splitlines()]
     assert {(row["target"], row["round"]) for row in found} >= {("direct", 1), ("checkstream", 2)}
     assert html.read_text().startswith("<!doctype html>")
+    assert "share of tokens by added delay" in html.read_text()
     assert not (tmp_path / "var").exists()
+
+
+def test_another_gateway_is_measured_beside_this_one(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    (tmp_path / "policy.yaml").write_text(POLICY)
+    scenario = tmp_path / "mine.yaml"
+    scenario.write_text("about: mine\narrivals: {count: 2, within_s: 0}\nsays: [benign.txt]\ntokens: 5\nper_s: null\n")
+    gateway = Proxy(config(f"http://127.0.0.1:{port}", tmp_path, ["policy.yaml"]), tmp_path)
+    with running(gateway):
+        told = ("--scenario", str(scenario), "--rounds", "1", "--json", str(tmp_path / "rows.json"))
+        done = _command(*told, "--proxy", f"other={gateway.url}", "--model-port", str(port))
+    assert "checkstream adds at the median a token" in done.stdout, done.stderr
+    assert "other adds at the median a token" in done.stdout
+    rows = [json.loads(line) for line in (tmp_path / "rows.json").read_text().splitlines()]
+    assert {row["target"]: row["outcomes"]["whole"] for row in rows if row["target"] != "nginx"} == {
+        "direct": 2,
+        "checkstream": 2,
+        "other": 2,
+    }
+
+
+@pytest.mark.skipif(shutil.which("nginx") is None, reason="nginx is not installed")
+def test_nginx_is_measured_where_it_is_installed() -> None:
+    found = _play(Wanted(scripts=(_script("stream"),), rounds=1))
+    assert found["stream", "nginx"].outcomes["whole"] == 3
+    assert (found["stream", "nginx"].cpu_us or 0) > 0
 
 
 @pytest.mark.parametrize(

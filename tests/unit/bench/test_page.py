@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import re
 from xml.etree import ElementTree as ET
 
+import msgspec
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from checkstream.bench.charts import curves
 from checkstream.bench.figures import Run, Sample, Spread
 from checkstream.bench.page import page
+from checkstream.bench.report import lines, remarks
 from tests.chance import examples
 
 _NAMES = st.text(alphabet="ab<>&\"' ", min_size=1, max_size=8)
@@ -43,6 +46,40 @@ def test_names_can_not_break_out_of_the_page(scenario: str, target: str) -> None
     assert "http" not in text.replace("http-equiv", "")
     body = text[text.index("<h1>") : text.index("</html>")]
     ET.fromstring(f"<body>{body}</body>")
+
+
+def _delayed(target: str, number: int, ms: float, leaked: int) -> Run:
+    run = _run("chat", target, number)
+    return msgspec.structs.replace(run, delay=Spread.of([ms / 1000] * 100), leaked=(leaked,), cpu_us=2 * ms)
+
+
+def test_a_page_shows_what_a_target_adds_over_all_rounds_and_what_it_buys() -> None:
+    """The median of three rounds, less that of the model alone; one slow round draws nothing."""
+    runs = [_delayed("direct", number, 1.0, 20) for number in (1, 2, 3)]
+    runs += [_delayed("ours", number, ms, 0) for number, ms in ((1, 41.0), (2, 900.0), (3, 40.0))]
+    runs += [_delayed("nginx", number, 2.0, 20) for number in (1, 2, 3)]
+    counts = {"streams-10": 10, "streams-20": 20}
+    runs += [
+        msgspec.structs.replace(_run(name, target, 1), outcomes={**_run("", "", 1).outcomes, "whole": count})
+        for name, count in counts.items()
+        for target in ("direct", "ours")
+    ]
+    text = page(runs, {"chat": "a chat", **dict.fromkeys(counts, "many")}, ["x"])
+    for chart in (
+        "share of tokens by added delay", "share of answers by added first text", "memory, MB, in the last round",
+        "tokens behind the beginning of harm, median over delay added to a token", "tokens a second",
+        "CPU microseconds a token",
+    ):  # fmt: skip
+        assert f'aria-label="{chart}' in text, chart
+    spots = re.findall(r'aria-label="share of tokens by added delay.*?class="line l\d" d="M([^"]+)"', text)
+    ours = [float(spot.split()[0]) for spot in spots[0].split(" L")]
+    assert min(ours) == max(ours), "every token took 40 ms more"
+    assert "chat: ours takes 20.5 times the CPU of nginx for a token" in "\n".join(remarks(lines(runs)))
+
+
+def test_a_page_of_a_deployment_alone_shows_its_own_delays() -> None:
+    text = page([_run("chat", "target", 1)], {"chat": "a chat"}, ["x"])
+    assert 'aria-label="share of tokens by delay over milliseconds"' in text
 
 
 @given(
