@@ -6,6 +6,7 @@ import json
 import random
 from pathlib import Path
 
+import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -86,9 +87,10 @@ def _told(draw: st.DrawFn) -> list[bytes]:
         )
     )
     pieces = [event((0, {"role": "assistant", "content": ""}, None))]
+    calm = draw(st.sampled_from([60, 60, 20]))
     for text in said:
         pieces.append(says(text))
-        other = draw(st.integers(0, 60))
+        other = draw(st.integers(0, calm))
         if other == 0:
             pieces.append(event((0, {draw(st.sampled_from(REASONS)): text}, None)))
         elif other == 1:
@@ -153,6 +155,34 @@ def test_g03_g04_calm_events_come_to_what_they_come_to_in_full(
 ) -> None:
     with watched():
         _play(PLANS[name], events, patience)
+
+
+@pytest.mark.parametrize("name", PLANS)
+def test_g03_texts_that_come_by_turns_come_to_what_they_come_to_in_full(name: str) -> None:
+    """It is calm for a few events at a time, and what waits is of several texts."""
+    chance = random.Random(f"turns {name}")
+    calm, words = ("the", "lighthouse", "a", "keeper", "walked"), (
+        "ann.lee@northwind", ".example", "4111", "1111", "12", "sword", "swo", "tower", "fed", "the wood", "john", ".",
+    )  # fmt: skip
+    for _ in range(examples(150)):
+        pieces = [event((0, {"role": "assistant", "content": ""}, None)), says("A ")]
+        often = chance.choice((6, 18))
+        for _ in range(30):
+            text = f" {chance.choice(calm if chance.random() < 0.7 else words)}"
+            kind = chance.choice((*("content",) * often, *REASONS, "other"))
+            if kind == "other":
+                pieces.append(says(text, choice=1) if chance.random() < 0.5 else says(text, system_fingerprint=text))
+            else:
+                pieces.append(event((0, {kind: text}, None)))
+        size = chance.choice((1, 1, 4, 40))
+        data = [b"".join(pieces[at : at + size]) for at in range(0, len(pieces), size)]
+        events: list[AnyEvent] = [UpstreamOpened(200, streaming=True)]
+        for piece in (*data, ends(), ends(1), DONE):
+            events.append(UpstreamBytes(piece))
+            if chance.random() < 0.03:
+                events.append(TimerFired("stall"))
+        with watched():
+            _play(PLANS[name], [*events, UpstreamClosed()], chance.randrange(4))
 
 
 @pytest.mark.parametrize("name", sorted(PLANS.keys() - {"small"}))
@@ -253,6 +283,18 @@ def _wholes(draw: st.DrawFn) -> list[AnyEvent]:
 def test_g01_g03_whole_answers_come_to_what_they_come_to_judged(name: str, events: list[AnyEvent]) -> None:
     with watched():
         _play(PLANS[name], events, 0)
+
+
+@pytest.mark.parametrize("surface", APIS)
+def test_g03_whole_answers_whose_names_are_kept_come_to_what_they_come_to_judged(surface: str) -> None:
+    """Who goes on from an answer is to know its names, though the answer says none."""
+    plan = msgspec.structs.replace(PLANS["restored"], keeps_names=True)
+    script = Script(choices=[Choice(content="All is well there.")])
+    body = told(surface, script, stream=False)
+    with watched():
+        exchange = Exchange(SURFACES[surface], plan)
+        exchange.send(RequestReceived(in_words(surface, script, stream=False)))
+        _take(exchange, [UpstreamOpened(200, streaming=False), UpstreamBytes(body), UpstreamClosed()], 0)
 
 
 @pytest.mark.parametrize("surface", APIS)

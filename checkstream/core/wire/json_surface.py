@@ -29,6 +29,7 @@ class JsonSurface(ABC):
     signed: frozenset[str] = frozenset()
     tells_rest = False
     holds = gave_up = False
+    withheld_chars = 0
     memory: Sequence[object] = ()
     """Of most, no event says anything of those before it."""
     counts: ClassVar[Counts] = MappingProxyType({})

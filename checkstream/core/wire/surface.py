@@ -140,6 +140,9 @@ class Sending(Protocol):
     gave_up: bool
     """A signed text had more than may wait, and has not left."""
 
+    withheld_chars: int
+    """Characters of signed texts that were handed over, and have not left."""
+
     tells_rest: bool
     """What leaves of the rest of an answer that was cut off is told here; else it is the text alone."""
 

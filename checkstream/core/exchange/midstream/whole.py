@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterable
+from collections.abc import Generator, Iterable, Mapping
 
 from checkstream.core.exchange.midstream.choice import Choice
 from checkstream.core.exchange.midstream.outbox import Outbox
@@ -99,6 +99,7 @@ class WholeAnswer:
         behind = frozenset(self._behind_end(waiting))
         texts = dict.fromkeys(behind, "") | (yield from self._texts(waiting, gone | behind))
         self._keep_of_stopped(waiting, halted, texts)
+        self._take_back_signed(waiting, texts)
         contents = {d.channel.choice: at for at, d in enumerate(unit.deltas) if d.channel.kind == "content"}
         yield
         for number, choice in self._choices.items():
@@ -136,6 +137,15 @@ class WholeAnswer:
             return ()  # only messages of blocks and of items have an order of texts and calls
         ended = next((choice.ended_in for choice in self._choices.values() if choice.ended_in is not None), None)
         return [place for place, delta in enumerate(deltas) if ended is not None and _is_behind(delta.path, ended)]
+
+    def _take_back_signed(self, waiting: Waiting, texts: Mapping[int, str]) -> None:
+        """Count as not sent what stands in blocks that the model has signed, and in which anything is edited."""
+        deltas = waiting.unit.deltas
+        signed = {delta.path[:2] for delta in deltas if delta.channel.kind in self._surface.signed}
+        edited = signed and {deltas[place].path[:2] for place, text in texts.items() if text != deltas[place].text}
+        for place, part in enumerate(waiting.parts if signed & edited else ()):
+            if deltas[place].path[:2] in signed & edited:
+                self._writer.take_back(part)
 
     def _keep_of_stopped(self, waiting: Waiting, halted: frozenset[int], texts: dict[int, str]) -> None:
         """Put into `texts` what stays of stopped choices: text up to the cut, and tool calls of which nothing is cut.

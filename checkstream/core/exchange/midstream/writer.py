@@ -274,7 +274,7 @@ class Writer:
     def take_back(self, part: Part) -> None:
         """Count as not sent what counted as sent, and is taken out of a whole answer after all."""
         if part.judge is not None:
-            self.released_chars -= part.judge.holdback.sent - part.start
+            self.released_chars -= max(min(part.end, part.judge.holdback.sent) - part.start, 0)
 
     def _note(self, number: int, text: str, hidden: str | None = None) -> None:
         """Keep in mind what is sent of a choice's content, as far as something later depends on it.

@@ -41,6 +41,8 @@ class _Block(msgspec.Struct):
     """Its events, which leave when it is over; None: each leaves at once."""
     edited: bool = False
     """An event that is kept is not as the model wrote it."""
+    chars: int = 0
+    """Of what is kept."""
 
 
 class MessageSending:
@@ -58,6 +60,8 @@ class MessageSending:
         """
         self.gave_up = False
         """A thinking block had more than may be kept."""
+        self.withheld_chars = 0
+        """Of thinking blocks that have not left."""
         self._held = 0
         """Bytes of the thinking block that is kept."""
         self._most_held = most_held
@@ -97,7 +101,7 @@ class MessageSending:
         """Return an event that nobody has edited."""
         deltas = unit.deltas
         if deltas and not self._moved and deltas[0].path[0] == "delta" and deltas[0].channel.kind in _TEXTS:
-            return unit.raw if self._open is None else self._left(self._open, unit.raw, edited=False)
+            return unit.raw if self._open is None else self._left(self._open, unit, unit.raw, edited=False)
         return self._sent(unit, unit.raw)
 
     def write_event(self, unit: Unit, edit: Edit) -> bytes:
@@ -149,9 +153,9 @@ class MessageSending:
                 first, self._begun = not self._begun, True
                 return raw if first else b""
             case "content_block_start":
-                return self._opened(body, raw, edited=raw != unit.raw)
+                return self._opened(unit, body, raw)
             case "content_block_delta" | "content_block_stop":
-                return self._within(body, raw, edited=raw != unit.raw)
+                return self._within(unit, body, raw)
             case "message_delta":
                 if self._ended:
                     return b""
@@ -163,7 +167,7 @@ class MessageSending:
             case _:
                 return raw
 
-    def _opened(self, body: Mapping[str, object], raw: bytes, *, edited: bool) -> bytes:
+    def _opened(self, unit: Unit, body: Mapping[str, object], raw: bytes) -> bytes:
         """Return the first event of a block, under the number that is next."""
         before, block = self._close(over=True), body.get("content_block")
         said = block if isinstance(block, dict) else {}
@@ -178,23 +182,24 @@ class MessageSending:
         self._moved = self._moved or self._open.number != number
         if self._open.form == "thinking" and self._most_held:
             self._open.kept = []
-        return before + self._left(self._open, renumbered(raw, self._open.number), edited=edited)
+        return before + self._left(self._open, unit, renumbered(raw, self._open.number), edited=raw != unit.raw)
 
-    def _within(self, body: Mapping[str, object], raw: bytes, *, edited: bool) -> bytes:
+    def _within(self, unit: Unit, body: Mapping[str, object], raw: bytes) -> bytes:
         """Return an event of the block that is open; of any other nothing leaves."""
         block = self._open
         if block is None or block.number != self._numbers.get(number_of(body)):
             return b""
-        data = self._left(block, renumbered(raw, block.number), edited=edited)
+        data = self._left(block, unit, renumbered(raw, block.number), edited=raw != unit.raw)
         if body.get("type") != "content_block_stop":
             return data
         self._open = None
         return data + self._whole(block)
 
-    def _left(self, block: _Block, raw: bytes, *, edited: bool) -> bytes:
+    def _left(self, block: _Block, unit: Unit, raw: bytes, *, edited: bool) -> bytes:
         """Return what is sent of an event of a block: nothing, where it is kept until the block is over."""
         if block.kept is None:
             return raw
+        block.chars += sum(len(delta.text) for delta in unit.deltas)
         self._held += len(raw)
         too_long = self._held > self._most_held
         self.gave_up = self.gave_up or too_long
@@ -212,6 +217,7 @@ class MessageSending:
         self._held = 0
         if block.kept is None or (over and not block.edited):
             return kept
+        self.withheld_chars += block.chars
         self._next, self._moved = block.number, True  # the next one gets its number
         return b""
 

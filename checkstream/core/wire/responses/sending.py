@@ -57,6 +57,7 @@ class ResponseSending:
     alters = True
     tells_rest = True
     holds = gave_up = False
+    withheld_chars = 0
 
     def __init__(self) -> None:
         """Begin before the first event."""

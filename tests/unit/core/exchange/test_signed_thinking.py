@@ -70,6 +70,26 @@ def test_g08_a_block_that_a_rule_edits_goes_as_a_whole_and_those_behind_it_move_
     assert [verdict.rule_id for verdict in exchange.out.record.verdicts] == ["PII-1"]
 
 
+@pytest.mark.parametrize("stream", [True, False])
+def test_g17_the_record_counts_what_has_left(stream: bool) -> None:
+    """As many characters as of an answer that has never had the block."""
+    released = []
+    for thoughts in ([f"Is it {MAIL}? No. ", "So. "], ["So. "]):
+        if stream:
+            exchange = opened(ALL)
+            for number, text in enumerate(thoughts):
+                come(exchange, *messages.thought(number, text[:8], text[8:]))
+            come(exchange, *messages.text(len(thoughts), "Done."), messages.end())
+            exchange.send(UpstreamClosed())
+            record = exchange.out.record
+        else:
+            blocks = [{"type": "thinking", "thinking": text, "signature": "c2ln"} for text in thoughts]
+            record = messages.reply(ALL, messages.whole(*blocks, {"type": "text", "text": "Done."})).record
+        assert record is not None
+        released.append(record.released_chars)
+    assert released[0] == released[1]
+
+
 def test_g08_a_value_over_two_blocks_takes_both() -> None:
     exchange = opened(ALL)
     name, rest = MAIL.split("@")
