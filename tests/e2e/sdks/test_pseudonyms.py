@@ -88,3 +88,21 @@ def test_g38_tools_are_run_with_the_callers_own_values_and_the_server_never_sees
     assert len(asked) == 2
     assert_unknown(asked)
     assert "<CREDIT_CARD_1>" in json.dumps(asked[1]["messages"][1:])
+
+
+@STREAMS
+@pytest.mark.parametrize("sdk", ["anthropic", "anthropic_node"])
+def test_g38_a_thought_about_a_value_comes_back_as_it_was_signed(named: Case, sdk: str, stream: bool) -> None:
+    """The API takes it back only so, and its placeholders mean the same in the next turn."""
+    thought = test_messages.thought("It is <CREDIT_CARD_1> of <EMAIL_1>.")
+    pays = test_messages.call("pay", amount=1000, card="<CREDIT_CARD_1>")
+    first = test_messages.says(thought, pays, reason="tool_use", stream=stream)
+    second = test_messages.says(test_messages.text(TEXT), stream=stream)
+    outcome, asked = named.received(sdk, "agent", first, second, stream=stream, messages=ASKED)
+    assert outcome.given()["text"] == READ
+    assert outcome.ran == [("pay", {"amount": 1000, "card": "4929 1234 5678 9015"})]
+    assert_unknown(asked)
+    assert SENT in json.dumps(asked[1]["messages"][0]).replace('\\"', '"')
+    blocks = asked[1]["messages"][1]["content"]
+    assert blocks[0] == thought
+    assert blocks[1]["input"]["card"] == "<CREDIT_CARD_1>"
