@@ -264,7 +264,7 @@ class Course:
             outcome=outcome,
             program=self.plan.program,
             prompt_chars=self.prompt.chars,
-            released_chars=self.writer.released_chars - self.writer.sending.withheld_chars,
+            released_chars=self.writer.sent_chars,
             risks=self.assessment.risks,
             register=self.checking.register,
             conversation=self.prompt.conversation.record(self.ledger),

@@ -42,11 +42,15 @@ class Leaving:
         self._look_at_signed()
         return course.outbox.fault is None
 
-    def _look_at_signed(self) -> None:
-        """Note how long a signed text has waited to be whole, and whether that was given up."""
+    def _look_at_signed(self, *, over: bool = False) -> None:
+        """Note how long a signed text has waited to be whole, and whether that was given up.
+
+        Args:
+            over: Nothing follows.
+        """
         course = self._course
         sending = course.writer.sending
-        if sending.holds:
+        if sending.holding and not over:
             self._kept_at = course.now if self._kept_at is None else self._kept_at
         elif self._kept_at is not None:
             held_s, self._kept_at = course.now - self._kept_at, None
@@ -68,14 +72,14 @@ class Leaving:
             course.ledger.held_s = max(course.ledger.held_s, released.held_s)
             course.do(Observe("hold_seconds", released.held_s))
         began_at = course.answer.first_text_at
-        if began_at is not None and not self._begun and course.writer.released_chars:
+        if began_at is not None and not self._begun and course.writer.sent_chars:
             self._begun = True
             course.do(Observe("added_ttft_seconds", course.now - began_at))
 
     def keep_alive(self) -> None:
         """Show the caller that the stream lives, where nothing has been sent for so long."""
         course = self._course
-        held = len(course.outbox) > 0 or course.writer.sending.holds or course.state is State.ASSESSING
+        held = len(course.outbox) > 0 or course.writer.sending.holding > 0 or course.state is State.ASSESSING
         if course.watch.wants_comment(held=held):
             self._write(sse.KEEP_ALIVE)
 
@@ -108,6 +112,7 @@ class Leaving:
         if not self._ends_said and ending.error is None and self._assess():
             return False
         data = self._ends(ending)
+        self._look_at_signed(over=True)
         last = course.outbox.release(course.now)
         data += last.data if last is not None else b""
         if course.outbox.behind and course.outbox.fault is None:
@@ -123,7 +128,7 @@ class Leaving:
             request = course.prompt.request
             data += course.writer.finish(
                 -(-course.prompt.chars // CHARS_PER_TOKEN),
-                -(-course.writer.released_chars // CHARS_PER_TOKEN),
+                -(-course.writer.sent_chars // CHARS_PER_TOKEN),
                 usage_wanted=request is not None and request.usage_wanted,
             )
         self._write(data)

@@ -56,7 +56,7 @@ class Turning:
         said = yield from course.checking.meter.stepping(course.writer.heard.telling(0), _TURNING_WORK)
         course.prompt.wishes.be_safe(pivot.action, pivot.rule, pivot.action.instruction or "")
         begun = said.rstrip() if course.surface.trims_beginning else said
-        spent = -(-course.prompt.chars // CHARS_PER_TOKEN), -(-course.writer.released_chars // CHARS_PER_TOKEN)
+        spent = -(-course.prompt.chars // CHARS_PER_TOKEN), -(-course.writer.sent_chars // CHARS_PER_TOKEN)
         self._turned, course.ending, course.ledger.turned_at = pivot, None, pivot.position
         course.decisions.go_on(said, said[len(begun) :], spent)
         try:

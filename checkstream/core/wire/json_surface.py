@@ -28,8 +28,8 @@ class JsonSurface(ABC):
     trims_beginning = False
     signed: frozenset[str] = frozenset()
     tells_rest = False
-    holds = gave_up = False
-    withheld_chars = 0
+    gave_up = False
+    holding = withheld = 0
     memory: Sequence[object] = ()
     """Of most, no event says anything of those before it."""
     counts: ClassVar[Counts] = MappingProxyType({})

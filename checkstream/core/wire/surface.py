@@ -140,15 +140,15 @@ class Sending(Protocol):
     gave_up: bool
     """A signed text had more than may wait, and has not left."""
 
-    withheld_chars: int
-    """Characters of signed texts that were handed over, and have not left."""
+    withheld: int
+    """Signed texts that were handed over, and have not left."""
 
     tells_rest: bool
     """What leaves of the rest of an answer that was cut off is told here; else it is the text alone."""
 
     @property
-    def holds(self) -> bool:
-        """A signed text waits until it is known whether rules edit it, or goes, as one does that they have edited."""
+    def holding(self) -> int:
+        """Which signed text waits until it is known whether rules edit it, or goes, counted from 1; 0: none."""
 
     @property
     def memory(self) -> Sequence[object]:

@@ -491,11 +491,12 @@ class Prompt:
             deltas = request.unit.deltas
             texts = {place: text for place, text in texts.items() if not self._removed.takes(deltas[place])}
             shaping = msgspec.structs.replace(shaping or Shaping(), removed=self._removed.notes)
-        self._checking.ledger.removed(map(place_of, self._surface.undone(request, shaping or Shaping())))
         if texts or shaping is not None:
             said = shaping.instructions if shaping is not None else ()
             again = continue_from is not None
             self.request = msgspec.structs.replace(request, forwarded=texts, instructed=said, goes_on=again)
+        undone = self._surface.undone(self.request or request, shaping or Shaping())
+        self._checking.ledger.removed(map(place_of, undone))
         if continue_from is None and self._surface.name == RESPONSES:
             sending = self.conversation.send(self.request or request, named)
             yield from meter.stepping(sending, READ_WORK)

@@ -266,7 +266,6 @@ class Recollection:
 
     def settling(self) -> Generator[None, None, None]:
         """Add up the scores, which are all there, in steps."""
-        self._settled = True
         labels = self._labels
         course, unknown, scored = Course(self._before), set[str](), list[Said]()
         for joined, said, new in zip(self._texts, self._said, self._new, strict=True):
@@ -277,6 +276,7 @@ class Recollection:
                 self.raised = joined if course.take(scored[-1]) else self.raised
             if len(scored) % _SCORES_A_STEP == 0:
                 yield
+        self._settled = True
         self._said = tuple(scored)
         self._marks = course.marks
         for name, signal in labels.items():

@@ -29,9 +29,12 @@ class Writer:
         "_choices",
         "_first",
         "_forgetting",
+        "_holding",
+        "_kept_chars",
         "_prefixes",
         "_surface",
         "_usage_sent",
+        "_withheld",
         "heard",
         "released_chars",
         "rendering",
@@ -71,6 +74,23 @@ class Writer:
         """What the caller has got of each choice's content."""
         self.released_chars = 0
         """Of all channels."""
+        self._holding = self._withheld = self._kept_chars = 0
+        """Which signed text waits to be whole, how many have not left, and what of those that count waits with it."""
+
+    @property
+    def sent_chars(self) -> int:
+        """Of all channels, without what waits to be whole."""
+        return self.released_chars - self._kept_chars
+
+    def _look_at_signed(self, before: int) -> None:
+        """Count back what has gone with a signed text; what counts since there were `before` characters may wait."""
+        sending, grown = self.sending, self.released_chars - before
+        if sending.holding != self._holding:
+            if sending.withheld != self._withheld:
+                self.released_chars -= self._kept_chars
+            self._holding, self._withheld, self._kept_chars = sending.holding, sending.withheld, 0
+        if self._holding:
+            self._kept_chars += grown
 
     def know(self, unit: Unit) -> None:
         """Hear of a unit that has come: until one has left, others have the ids of the first."""
@@ -98,6 +118,7 @@ class Writer:
     def as_it_came(self, waiting: Waiting) -> bytes:
         """Return the bytes of a plain unit."""
         self._usage_sent = self._usage_sent or waiting.unit.usage
+        before = self.released_chars
         for part in waiting.parts:
             if part.judge is not None:
                 part.judge.holdback.release(part.end)
@@ -105,12 +126,18 @@ class Writer:
         for delta in waiting.unit.deltas:
             if delta.channel.kind == "content":
                 self._note(delta.channel.choice, delta.text)
-        return self.sending.as_it_came(waiting.unit) if self.sending.alters else waiting.unit.raw
+        if not self.sending.alters:
+            return waiting.unit.raw
+        data = self.sending.as_it_came(waiting.unit)
+        self._look_at_signed(before)
+        return data
 
     def let_go(self, judge: Judge, end: int, text: str) -> None:
         """Note that text of one channel, up to `end`, leaves as it came."""
         judge.holdback.release(end)
         self.released_chars += len(text)
+        if self._holding:
+            self._kept_chars += len(text)
         if judge.channel.kind == "content":
             self._note(judge.channel.choice, text)
 
@@ -129,7 +156,7 @@ class Writer:
         Raises:
             WireError: it can't be edited as the policy wants.
         """
-        unit = waiting.unit
+        unit, released = waiting.unit, self.released_chars
         if self.turned:
             unit = self._surface.rename_event(unit, self.like)
             if unit.usage:
@@ -177,7 +204,9 @@ class Writer:
             written = yield from self.sending.writing_event(unit, edit)
         else:
             written = self.sending.as_it_came(unit) if edit is None else self.sending.write_event(unit, edit)
+        self._look_at_signed(released)
         after = [] if unit.terminator else self._ended(ends)
+        self._look_at_signed(self.released_chars)
         if is_doubted(unit) and written:
             self.remember(msgspec.structs.replace(unit, raw=written, deltas=()))  # as it was edited
         return [*before, written, *after]

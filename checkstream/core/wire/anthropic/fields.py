@@ -43,6 +43,8 @@ BLOCK_TYPES = frozenset({
     "tool_search_tool_result", "advisor_tool_result", "container_upload", "compaction", "fallback", "tool_reference",
     "browser_state", "mcp_tool_listing",
 })  # fmt: skip
+THOUGHTS = ("thinking", "redacted_thinking")
+"""Types of blocks that the model signs, or seals: the API takes them back as they were, or not at all."""
 MEDIA = frozenset({"image", "document", "container_upload"})
 """Types of blocks that may carry something other than text."""
 SPOKEN = frozenset({"text", "thinking", "input", "title", "context"})

@@ -73,7 +73,7 @@ class Reader:
                 begun = len(prompt.deltas)
                 if isinstance(block, dict):
                     yield from self._block(kind, position, block, (*path, i))
-                    if kind == "assistant" and block.get("type") == "thinking" and len(path) == _CONTENT:
+                    if kind == "assistant" and block.get("type") in fields.THOUGHTS and len(path) == _CONTENT:
                         prompt.signed.update(range(begun, len(prompt.deltas)))
                 elif isinstance(block, str):
                     prompt.add(kind, position, block, (*path, i))

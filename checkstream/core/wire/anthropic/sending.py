@@ -37,12 +37,12 @@ class _Block(msgspec.Struct):
     number: int
     """As it leaves."""
     form: str
+    upstream: int | None = None
+    """Its number as it came; None: it is ours."""
     kept: list[bytes] | None = None
     """Its events, which leave when it is over; None: each leaves at once."""
     edited: bool = False
     """An event that is kept is not as the model wrote it."""
-    chars: int = 0
-    """Of what is kept."""
 
 
 class MessageSending:
@@ -60,8 +60,10 @@ class MessageSending:
         """
         self.gave_up = False
         """A thinking block had more than may be kept."""
-        self.withheld_chars = 0
-        """Of thinking blocks that have not left."""
+        self.withheld = 0
+        """Thinking blocks that have not left."""
+        self._kept = 0
+        """Thinking blocks that have been kept."""
         self._held = 0
         """Bytes of the thinking block that is kept."""
         self._most_held = most_held
@@ -85,9 +87,9 @@ class MessageSending:
         """The last word was said."""
 
     @property
-    def holds(self) -> bool:
-        """A thinking block is kept, or goes."""
-        return self._open is not None and self._open.kept is not None
+    def holding(self) -> int:
+        """Which thinking block is kept, or goes, counted from 1; 0: none."""
+        return self._kept if self._open is not None and self._open.kept is not None else 0
 
     @property
     def memory(self) -> Sequence[object]:
@@ -101,7 +103,7 @@ class MessageSending:
         """Return an event that nobody has edited."""
         deltas = unit.deltas
         if deltas and not self._moved and deltas[0].path[0] == "delta" and deltas[0].channel.kind in _TEXTS:
-            return unit.raw if self._open is None else self._left(self._open, unit, unit.raw, edited=False)
+            return unit.raw if self._open is None else self._left(self._open, unit.raw, edited=False)
         return self._sent(unit, unit.raw)
 
     def write_event(self, unit: Unit, edit: Edit) -> bytes:
@@ -177,29 +179,29 @@ class MessageSending:
             return before  # nobody has asked for what it tells
         number = number_of(body)
         self._numbers[number] = self._next
-        self._open = _Block(self._next, str(said.get("type")))
+        self._open = _Block(self._next, str(said.get("type")), number)
         self._next += 1
         self._moved = self._moved or self._open.number != number
         if self._open.form == "thinking" and self._most_held:
             self._open.kept = []
-        return before + self._left(self._open, unit, renumbered(raw, self._open.number), edited=raw != unit.raw)
+            self._kept += 1
+        return before + self._left(self._open, renumbered(raw, self._open.number), edited=raw != unit.raw)
 
     def _within(self, unit: Unit, body: Mapping[str, object], raw: bytes) -> bytes:
         """Return an event of the block that is open; of any other nothing leaves."""
         block = self._open
         if block is None or block.number != self._numbers.get(number_of(body)):
             return b""
-        data = self._left(block, unit, renumbered(raw, block.number), edited=raw != unit.raw)
+        data = self._left(block, renumbered(raw, block.number), edited=raw != unit.raw)
         if body.get("type") != "content_block_stop":
             return data
         self._open = None
         return data + self._whole(block)
 
-    def _left(self, block: _Block, unit: Unit, raw: bytes, *, edited: bool) -> bytes:
+    def _left(self, block: _Block, raw: bytes, *, edited: bool) -> bytes:
         """Return what is sent of an event of a block: nothing, where it is kept until the block is over."""
         if block.kept is None:
             return raw
-        block.chars += sum(len(delta.text) for delta in unit.deltas)
         self._held += len(raw)
         too_long = self._held > self._most_held
         self.gave_up = self.gave_up or too_long
@@ -217,8 +219,10 @@ class MessageSending:
         self._held = 0
         if block.kept is None or (over and not block.edited):
             return kept
-        self.withheld_chars += block.chars
+        self.withheld += 1
         self._next, self._moved = block.number, True  # the next one gets its number
+        if block.upstream is not None:
+            self._numbers.pop(block.upstream, None)  # what comes of it later is of no other
         return b""
 
     # --- events of our own

@@ -10,6 +10,7 @@ from collections.abc import Generator, Mapping, Sequence
 
 import msgspec
 
+from checkstream.core.wire.anthropic.fields import THOUGHTS
 from checkstream.core.wire.anthropic.tools import choice_allowed, servers_allowed, tool_allowed
 from checkstream.core.wire.json_text.spans import Path, Splice
 from checkstream.core.wire.json_text.strings import quote
@@ -22,7 +23,6 @@ from checkstream.errors import WireError
 
 _FRAME = ("type", "tool_use_id", "is_error", "cache_control", "content")
 """What a tool's result keeps when what it says is taken out: the call before it wants its answer."""
-_THOUGHTS = ("thinking", "redacted_thinking")
 _BLOCK = len(("messages", 0, "content", 0))
 
 
@@ -94,26 +94,34 @@ def _edited_thinking(request: Request, texts: Mapping[int, str]) -> list[Path]:
 
 
 def _lacks_thought(body: Mapping[str, object], doomed: Sequence[Path]) -> bool:
-    """Tell whether the API would refuse the request, since the thought is missing with which it has called a tool.
+    """Tell whether the API would refuse the request, since no thought is left of the turn in which it calls tools.
 
-    A model that is to think (`enabled`) wants it before the calls whose results it gets; a rule may have taken it out,
-    of the answer or of this request. Without thinking the agent goes on. `adaptive` thinking wants none.
+    A model that is to think (`enabled`) wants the thought back with which its turn has begun, as long as it gets
+    results; a rule may have taken it out, of the answer or of this request. Without thinking the agent goes on. Where
+    any thought of the turn is left, the API wants it to be `enabled`. `adaptive` thinking wants none.
 
-    Source: Anthropic, "Building with extended thinking" (preserving thinking blocks).
+    Source: Anthropic, "Building with extended thinking" (preserving thinking blocks); BerriAI/litellm#18926.
     """
     thinking, messages = body.get("thinking"), body.get("messages")
     if not isinstance(thinking, dict) or thinking.get("type") != "enabled" or not isinstance(messages, list):
         return False
-    at = max((at for at, each in enumerate(messages) if _speaks(each)), default=-1)
-    content = messages[at]["content"] if at >= 0 and at < len(messages) - 1 else None
+    forms: set[object] = set()
+    for at in range(len(messages) - 1, -1, -1):
+        role, blocks = _said(messages[at])
+        if role == "assistant" and at < len(messages) - 1:
+            forms.update(form for i, form in enumerate(blocks) if ("messages", at, "content", i) not in doomed)
+        elif role != "user" or "tool_result" not in blocks:
+            break  # the turn begins behind it
+    return "tool_use" in forms and forms.isdisjoint(THOUGHTS)
+
+
+def _said(message: object) -> tuple[object, list[object]]:
+    """Return who speaks in a message, and the types of its blocks."""
+    if not isinstance(message, dict):
+        return None, []
+    content = message.get("content")
     blocks = content if isinstance(content, list) else []
-    left = [block for i, block in enumerate(blocks) if ("messages", at, "content", i) not in doomed]
-    forms = [block.get("type") if isinstance(block, dict) else None for block in left]
-    return "tool_use" in forms and forms[0] not in _THOUGHTS
-
-
-def _speaks(message: object) -> bool:
-    return isinstance(message, dict) and message.get("role") == "assistant" and "content" in message
+    return message.get("role"), [block.get("type") if isinstance(block, dict) else None for block in blocks]
 
 
 def _leave_out(shaped: ShapedMessages, blocks: Sequence[Path]) -> None:
@@ -135,7 +143,8 @@ def undone(request: Request, shaping: Shaping) -> tuple[Path, ...]:
 
     What nobody knows could undo it; and the API takes no temperature but 1 with thinking, and none beside `top_p`.
     """
-    lacking = {"thinking"} if _lacks_thought(request.members, ()) else set[str]()
+    edited = _edited_thinking(request, request.forwarded)
+    lacking = {"thinking"} if _lacks_thought(request.members, edited) else set[str]()
     if not wishes_of(shaping):
         return tuple((name,) for name in lacking)
     doomed = lacking | set(request.strange)

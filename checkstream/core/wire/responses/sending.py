@@ -56,8 +56,8 @@ class ResponseSending:
 
     alters = True
     tells_rest = True
-    holds = gave_up = False
-    withheld_chars = 0
+    gave_up = False
+    holding = withheld = 0
 
     def __init__(self) -> None:
         """Begin before the first event."""

@@ -121,6 +121,27 @@ def test_g08_an_edited_block_whose_end_is_never_told_goes_all_the_same() -> None
     assert types(exchange) == ["text"]
 
 
+def test_the_late_end_of_a_block_that_went_is_none_of_the_next_one() -> None:
+    """Some servers end all blocks at the end of the message."""
+    exchange = opened(ALL)
+    thought, said = messages.thought(0, f"So {MAIL} "), messages.text(1, "One. ", "Two. ")
+    come(exchange, *thought[:-1], *said[:2], thought[-1], *said[2:], messages.end())
+    assert messages.read(exchange.out.joined)["content"] == [{"type": "text", "text": "One. Two. "}]
+
+
+@pytest.mark.parametrize("text", ["I could drop all of it, and more of it than that. ", "I could go on, and "])
+def test_g17_of_a_thought_that_breaks_off_nothing_counts_as_sent(text: str) -> None:
+    """A rule ends the message in one long event of it, or the upstream ends the stream there."""
+    exchange = opened(STOP)
+    come(exchange, *messages.thought(0, text)[:-2])
+    exchange.send(UpstreamClosed())
+    bare = opened(STOP)
+    bare.send(UpstreamClosed())
+    assert exchange.out.record is not None
+    assert bare.out.record is not None
+    assert exchange.out.record.released_chars == bare.out.record.released_chars
+
+
 def test_g22_a_block_too_long_to_be_held_goes_and_the_message_goes_on() -> None:
     exchange = opened(plan(ALL, call_bytes=4096))
     come(exchange, *messages.thought(0, *["so it is, and "] * 400), *messages.thought(1, "Well. "))
@@ -245,6 +266,33 @@ def test_an_agent_goes_on_though_its_thought_was_taken_out() -> None:
     sent = forwarded(ALL.replace("midstream", "ingress"), [LOOP[0], call, LOOP[2]], **THINKS)
     assert sent["messages"] == LOOP
     assert "thinking" not in sent
+
+
+def test_the_record_names_what_went_with_the_thought() -> None:
+    thought = {"type": "thinking", "thinking": f"It is {MAIL} now.", "signature": "c2ln"}
+    exchange = Exchange(MESSAGES, plan(ALL.replace("midstream", "ingress")))
+    call = {"role": "assistant", "content": [thought, *LOOP[1]["content"]]}
+    body = {"model": "claude", "max_tokens": 9, "messages": [LOOP[0], call, LOOP[2]], **THINKS}
+    exchange.send(RequestReceived(json.dumps(body).encode()))
+    exchange.send(UpstreamOpened(200, streaming=False))
+    exchange.send(UpstreamBytes(messages.whole({"type": "text", "text": "Done."})))
+    exchange.send(UpstreamClosed())
+    assert exchange.out.record is not None
+    assert exchange.out.record.removed == ("thinking",)
+
+
+def test_g05_a_turn_of_several_calls_keeps_what_it_asks_for_while_a_thought_of_it_is_left() -> None:
+    """The model has thought once, before the first call; the API wants that, and `thinking` with it."""
+    thought = {"type": "thinking", "thinking": "Hm.", "signature": "c2ln"}
+    first = {"role": "assistant", "content": [thought, *LOOP[1]["content"]]}
+    for history in (
+        [LOOP[0], first, LOOP[2], LOOP[1], LOOP[2]],
+        [LOOP[0], {"role": "assistant", "content": [thought]}, *LOOP[1:]],
+        [LOOP[0], {"role": "assistant", "content": [{"type": "text", "text": "I see."}, *first["content"]]}, LOOP[2]],
+    ):
+        assert forwarded(ALL, history, **THINKS)["thinking"] == THINKS["thinking"]
+    earlier = [LOOP[0], first, LOOP[2], {"role": "assistant", "content": "Paid."}]
+    assert "thinking" not in forwarded(ALL, [*earlier, *LOOP], **THINKS), "a thought of another turn is none of this"
 
 
 @pytest.mark.parametrize(
