@@ -23,6 +23,7 @@ from tests.e2e.harness import ROOT, Proxy, config, running
 from tests.e2e.sdks.driver import ENVIRONMENT
 
 COMMAND = ENVIRONMENT / "bin" / "pii-leak-benchmark-v2"
+FIRST = COMMAND.with_name("pii-leak-benchmark")
 
 
 def measured(folder: Path, seed: str, policies: list[str], *oracle: str) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -85,3 +86,22 @@ def test_g38_all_comes_back_and_nothing_leaks_cut_anywhere(tmp_path: Path, seed:
 @pytest.mark.parametrize("seed", [f"{number:08x}" for number in range(7, 2**32, 2**30)])
 def test_g38_surrogates_come_back_and_nothing_leaks_cut_anywhere(tmp_path: Path, seed: str) -> None:
     assert_perfect(*measured(tmp_path, seed, with_surrogates(tmp_path), "--oracle", "exhaustive-2-part"))
+
+
+@pytest.mark.nightly
+def test_g38_the_first_version_of_the_benchmark_passes_too(tmp_path: Path) -> None:
+    """What reaches the model server has none of the caller's values, in any encoding; the answer has them all."""
+    if not FIRST.exists():
+        pytest.skip("needs the benchmark: `make .venv-sdks/stamp`")
+    with socket.socket() as found:
+        found.bind(("127.0.0.1", 0))
+        port = found.getsockname()[1]
+    with running(Proxy(config(f"http://127.0.0.1:{port}", tmp_path, ["builtin:pseudonyms"]), tmp_path)) as proxy:
+        asked = [str(FIRST), "--target-base-url", f"{proxy.url}/v1", "--capture-port", str(port)]
+        asked += ["--json-out", str(tmp_path / "report.json"), "--redaction-claimed", "claimed", "--redaction-enabled"]
+        asked += ["--redaction-claim-citation", "https://example.org/", "--redaction-config-reference", "pseudonyms"]
+        done = subprocess.run(asked, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    checks = json.loads((tmp_path / "report.json").read_text())["checks"]
+    assert checks.keys() >= {"configured_upstream_boundary", "response_fidelity", "fragmentation_safety"}
+    assert all(check["passed"] for check in checks.values())
