@@ -140,11 +140,13 @@ class WholeAnswer:
 
     def _take_back_signed(self, waiting: Waiting, texts: Mapping[int, str]) -> None:
         """Count as not sent what stands in blocks that the model has signed, and in which anything is edited."""
+        if not self._surface.signed or not texts:
+            return
         deltas = waiting.unit.deltas
-        signed = {delta.path[:2] for delta in deltas if delta.channel.kind in self._surface.signed}
-        edited = signed and {deltas[place].path[:2] for place, text in texts.items() if text != deltas[place].text}
-        for place, part in enumerate(waiting.parts if signed & edited else ()):
-            if deltas[place].path[:2] in signed & edited:
+        edited = {deltas[place].path[:2] for place, text in texts.items() if text != deltas[place].text}
+        gone = {delta.path[:2] for delta in deltas if delta.channel.kind in self._surface.signed} & edited
+        for place, part in enumerate(waiting.parts if gone else ()):
+            if deltas[place].path[:2] in gone:
                 self._writer.take_back(part)
 
     def _keep_of_stopped(self, waiting: Waiting, halted: frozenset[int], texts: dict[int, str]) -> None:

@@ -129,7 +129,8 @@ class Writer:
         if not self.sending.alters:
             return waiting.unit.raw
         data = self.sending.as_it_came(waiting.unit)
-        self._look_at_signed(before)
+        if self._surface.signed:
+            self._look_at_signed(before)
         return data
 
     def let_go(self, judge: Judge, end: int, text: str) -> None:

@@ -105,14 +105,16 @@ def _lacks_thought(body: Mapping[str, object], doomed: Sequence[Path]) -> bool:
     thinking, messages = body.get("thinking"), body.get("messages")
     if not isinstance(thinking, dict) or thinking.get("type") != "enabled" or not isinstance(messages, list):
         return False
-    forms: set[object] = set()
+    gone, calls = frozenset(doomed), False
     for at in range(len(messages) - 1, -1, -1):
         role, blocks = _said(messages[at])
         if role == "assistant" and at < len(messages) - 1:
-            forms.update(form for i, form in enumerate(blocks) if ("messages", at, "content", i) not in doomed)
+            calls = calls or "tool_use" in blocks
+            if any(form in THOUGHTS and ("messages", at, "content", i) not in gone for i, form in enumerate(blocks)):
+                return False
         elif role != "user" or "tool_result" not in blocks:
             break  # the turn begins behind it
-    return "tool_use" in forms and forms.isdisjoint(THOUGHTS)
+    return calls
 
 
 def _said(message: object) -> tuple[object, list[object]]:

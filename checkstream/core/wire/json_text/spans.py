@@ -16,7 +16,7 @@ from typing import NoReturn
 
 import msgspec
 
-from checkstream.core.steps import dropping
+from checkstream.core.steps import done, dropping
 from checkstream.errors import WireError
 
 Path = tuple[str | int, ...]
@@ -204,10 +204,20 @@ class JsonText:
         Raises:
             WireError: as `entries`.
         """
+        return done(self.cutting(path, doomed))
+
+    def cutting(self, path: Path, doomed: frozenset[str | int]) -> Generator[None, None, list[Splice]]:
+        """Return, in steps, what `cut` returns.
+
+        Raises:
+            WireError: as `entries`.
+        """
         splices: list[Splice] = []
         kept_end = -1
         entries = list(self.entries(path).items())
         for at, (key, member) in enumerate(entries):
+            if at % _ENTRIES_A_STEP == _ENTRIES_A_STEP - 1:
+                yield
             if key not in doomed:
                 kept_end = member.end
             elif kept_end >= 0:

@@ -137,7 +137,7 @@ class Shaped:
             stays = self.document.entries(()).keys() - self._doomed[()]  # a body may be left with what is put in alone
             splices.append(Splice(start, start, ",".join(self._added) + ("," if stays else "")))
         for path, names in self._doomed.items():
-            splices += self.document.cut(path, frozenset(names))
+            splices += yield from self.document.cutting(path, frozenset(names))
         return (yield from self.document.applying(splices))
 
     def _span(self, path: Path) -> tuple[int, int]:
