@@ -51,7 +51,7 @@ class Twin(Guard):
     def receive(self, event: AnyEvent, now: float) -> list[AnyCommand]:
         """Take one event."""
         self.events += 1
-        self.calm_events += self._calm.on
+        self.calm_events += self._calm._judge is not None
         Twin.slow = True
         expected = self.oracle.receive(event, now)
         Twin.slow = False

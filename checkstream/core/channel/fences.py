@@ -53,13 +53,8 @@ class Fences:
         """Lines that open and close those: no edit takes them out."""
         self._body: _Body | None = None
 
-    @property
-    def has_any(self) -> bool:
-        """JSON has stood in a fence."""
-        return self._body is not None
-
-    def feed(self, text: str) -> None:
-        """Take the next piece of the text."""
+    def feed(self, text: str, sent: int) -> None:
+        """Take the next piece of the text; of what stands before `sent`, which has been released, nothing is asked."""
         if self._line is None and self._start is None and "\n" not in text:  # most pieces
             self._position += len(text)
             return
@@ -75,6 +70,7 @@ class Fences:
                 if self._line is not None:
                     self._end_line(self._line)
                 self._line = ""
+        self._forget(sent)
 
     def _end_line(self, line: str) -> None:
         """Open or close a fence by a line that has ended."""
@@ -141,10 +137,11 @@ class Fences:
         body = self._bodies.around(position)
         return body is not None and position < body.end
 
-    def forget(self, position: int) -> None:
+    def _forget(self, position: int) -> None:
         """Drop what ends before `position`."""
-        if self._body is not None:
-            self._body.forget(position)
+        if self._body is None:
+            return
+        self._body.forget(position)
         self._bodies.forget(position)
         self._marks.forget(position)
 

@@ -133,6 +133,8 @@ class Holdback:
         if self.grain.segmented:
             self.grain.feed(text)
             self.matches.work.done += len(text) // 2
+        if not self.checks.wanted:
+            return NO_CHECKS
         due = self.checks.feed(text)
         if due:
             self.matches.work.done += CHECK_WORK * len(due) + len(text) // 16
@@ -276,17 +278,22 @@ class Holdback:
     @property
     def releasable(self) -> int:
         """End of the text that may be sent now."""
-        limit = self.received if self.ended else self.matches.settled
-        limit = min(limit, self.checks.cleared, self.fence)
-        if self.matches.found:
-            limit = min(limit, self.matches.found[0].span.start)
+        matches, limit, fence = self.matches, self.checks.cleared, self.fence
+        settled = self.received if self.ended else matches.settled
+        if settled < limit:
+            limit = settled
+        if fence < limit:
+            limit = fence
+        if matches.found:
+            limit = min(limit, matches.found[0].span.start)
         if self.cut is not None:
             limit = min(limit, self.cut)
         if not self.grain.plain and not (self.ended and limit == (self.received if self.cut is None else self.cut)):
             limit = self.grain.floor(limit)
         if self.replacements.items and limit != self.cut:
             limit = self.replacements.whole(limit)
-        return max(limit, self.sent)
+        sent = self.sent
+        return limit if limit > sent else sent
 
     @property
     def kept(self) -> int:
@@ -381,13 +388,17 @@ class Holdback:
         Returns:
             Whether more is to be forgotten (see `forget`).
         """
-        self.sent = max(self.sent, end)
+        if end > self.sent:
+            self.sent = end
         if self.checks.whole:
             return False
-        self.grain.forget(self.sent)
+        if self.grain.segmented:
+            self.grain.forget(self.sent)
+        if self.sent - self._base <= _TRIM_CHARS:
+            return False  # what else is needed can only be older
         keep = min(self.sent, self.matches.live - LEFT_CONTEXT_CHARS, self.wanted)
         if keep - self._base <= _TRIM_CHARS:
-            return False  # what else is needed can only be older
+            return False
         keep = min(keep, self.checks.oldest(self.sent))
         if self.matches.found:
             keep = min(keep, self.matches.found[0].span.start)

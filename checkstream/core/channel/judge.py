@@ -257,7 +257,8 @@ class Judge:
 
     def rests(self, releasable: int) -> bool:
         """Tell whether nothing is to be decided now, and nothing to be passed on of the text before `releasable`."""
-        if self.behind or self.holdback.ended or self.holdback.stirs:
+        holdback = self.holdback
+        if self.behind or holdback.ended or ((holdback.matches.found or holdback.checks.due) and holdback.stirs):
             return False
         if self._insertions is not None and self._insertions.waiting:
             return False
@@ -282,9 +283,7 @@ class Judge:
             self._json.feed(text)
             self._json.forget(self.holdback.sent)
         elif self._fences is not None:
-            self._fences.feed(text)
-            if self._fences.has_any:
-                self._fences.forget(self.holdback.sent)
+            self._fences.feed(text, self.holdback.sent)
         for reader in self._along:
             reader(text)
 

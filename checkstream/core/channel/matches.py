@@ -87,6 +87,8 @@ class Matches:
     def live(self) -> int:
         """Oldest start that could still become a match, in either reading."""
         live = self._scan.live
+        if not self._two:
+            return live
         if self._alone is not None:
             live = min(live, self._alone_at + self._alone.live)
         if self._spaced is not None:
@@ -98,12 +100,17 @@ class Matches:
     @property
     def settled(self) -> int:
         """Text before this is held by no pattern: what could still match starts behind it, or was let go."""
-        return max(self.free, self.live)
+        free, live = self.free, self.live
+        return live if live > free else free
 
     @property
     def ahead(self) -> int:
         """How many characters can be read until each may be dear, in either reading."""
-        ahead = self._scan.ahead if self._alone is None else min(self._scan.ahead, self._alone.ahead)
+        ahead = self._scan.ahead
+        if not self._two:
+            return ahead
+        if self._alone is not None:
+            ahead = min(ahead, self._alone.ahead)
         if self._spaced is not None:
             ahead = min(ahead, self._spaced.ahead)
         return min([ahead, *[seam.ahead for seam in self._seams]]) if self._seams else ahead

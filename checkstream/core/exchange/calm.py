@@ -42,22 +42,26 @@ class Calm:
     """One exchange while nothing is to be carried out."""
 
     __slots__ = (
+        "_checking",
         "_course",
         "_free",
         "_incoming",
         "_judge",
+        "_meter",
         "_most",
         "_part",
         "_room",
         "_row",
         "_scored",
         "_seen",
+        "_watch",
         "rest",
     )
 
     def __init__(self, course: Course, incoming: Incoming, leaving: Leaving) -> None:
         """Begin with an exchange that is not calm."""
         self._course = course
+        self._checking, self._meter, self._watch = course.checking, course.checking.meter, course.watch
         self._incoming = incoming
         self._row = Row(course, leaving)
         """What waits, in order."""
@@ -77,11 +81,6 @@ class Calm:
         """The last of what the outbox has that is known to be more of the text."""
         self.rest: Steps | None = None
         """What is to be done when it is calm no more; None: the event is to be taken as ever."""
-
-    @property
-    def on(self) -> bool:
-        """It is calm."""
-        return self._judge is not None
 
     @property
     def bytes_held(self) -> int:
@@ -143,25 +142,25 @@ class Calm:
         self.rest = None
         if judge is None:
             return None
-        if isinstance(event, UpstreamBytes):
+        if type(event) is UpstreamBytes:
             return self._receive(judge, event.data, now)
         if isinstance(event, Scored):
-            asker = self._course.checking.asker(event.ticket)
+            asker = self._checking.asker(event.ticket)
             if asker is not None and (asker is judge or asker in judge.followers):
                 return self._hear(judge, asker, event, now)
-        elif isinstance(event, TimerFired) and event.timer == "stall" and not self._course.watch.is_silent(now):
+        elif isinstance(event, TimerFired) and event.timer == "stall" and not self._watch.is_silent(now):
             self._begin_turn(now)
-            self._course.watch.rang("stall")
-            self._course.watch.stalls()
+            self._watch.rang("stall")
+            self._watch.stalls()
             return self._look_after()
         self._end()
         return None
 
     def _begin_turn(self, now: float) -> None:
-        checking = self._course.checking
+        checking = self._checking
         checking.commands = []
         checking.now = now
-        checking.meter.begin_turn()
+        self._meter.begin_turn()
 
     # --- bytes of the upstream
 
@@ -172,9 +171,9 @@ class Calm:
         new = len(data)
         if self._part:
             data = self._part + data
-        if not incoming.has_room(len(data)):
-            return self._stop(data, 0, new)
         at, size = 0, len(data)
+        if size > incoming.room:
+            return self._stop(data, 0, new)
         cut = incoming.cut
         while at < size:
             events = cut(data, at)
@@ -182,9 +181,13 @@ class Calm:
                 if not incoming.is_part(data[at:]):
                     return self._stop(data, at, new)
                 break
-            taken, steps = self._read(judge, events, now, more=events.ends[-1] < size)
+            count, end = len(events.ends), events.ends[-1]
+            if count == 1 and end == size:  # nearly always
+                taken, steps = self._read_last(judge, events, now)
+            else:
+                taken, steps = self._read(judge, events, now, more=end < size)
             at = events.ends[taken - 1] if taken else at
-            if steps is not None or taken < len(events.raws):
+            if steps is not None or taken < count:
                 return self._stop(data, at, new, steps)
         self._part = data[at:] if at < size else b""
         incoming.count(new)
@@ -197,8 +200,8 @@ class Calm:
         Returns:
             How many, and what is to be carried out, None: nothing.
         """
-        checking, holdback = self._course.checking, judge.holdback
-        meter, at, size = checking.meter, 0, len(events.texts)
+        meter, holdback = self._meter, judge.holdback
+        at, size = 0, len(events.texts)
         while at < size:
             start, end, checks = holdback.received, at, None
             if size - at > 1:
@@ -224,6 +227,27 @@ class Calm:
             if meter.spent >= meter.stops_at or ((more or at < size) and meter.pauses):
                 return at, iter(())
         return at, None
+
+    def _read_last(self, judge: Judge, events: Cut, now: float) -> tuple[int, Steps | None]:
+        """Read the one event that is left of what has come; return what `_read` does."""
+        meter, holdback, text = self._meter, judge.holdback, events.texts[0]
+        checks = self._read_one(judge, text)
+        if checks is None:
+            return 0, None
+        self._room -= len(text)
+        self._row.put_one(events, text, holdback.received, now)
+        meter.spent += _WORK + _EVENT_WORK
+        if judge.unread_work > _WORK:
+            meter.spent += judge.take_work()
+        if checks:
+            self._course.answer.ask(judge, checks)
+        self._free = free = holdback.releasable
+        if not judge.rests(free):
+            steps = self._decide(judge, judge)
+            if steps is not None:
+                return 1, steps
+            self._free = holdback.releasable
+        return 1, None if meter.spent < meter.stops_at else iter(())
 
     def _read_some(self, judge: Judge, texts: Sequence[str], at: int) -> tuple[int, list[Check] | None]:
         """Read the texts of some events as one, if they are of known words and nothing could be decided between them.
@@ -259,7 +283,7 @@ class Calm:
             judge: Has the text.
             decides: The same, or one that follows it.
         """
-        checking = self._course.checking
+        checking = self._checking
         rulings = checking.advance_some(decides)
         while decides.behind and not rulings and not checking.meter.pauses:
             rulings = checking.advance_some(decides)
@@ -271,9 +295,8 @@ class Calm:
 
     def _hear(self, judge: Judge, asker: Judge, event: Scored, now: float) -> list[AnyCommand] | None:
         """Take an answer of classifiers to a question that was asked for the text, or for one that follows it."""
-        checking = self._course.checking
         self._begin_turn(now)
-        checking.answered(event)
+        self._checking.answered(event)
         steps = self._decide(judge, asker)
         if steps is not None:
             return self._stop(b"", 0, 0, steps)
@@ -285,9 +308,8 @@ class Calm:
 
     def _look_after(self) -> list[AnyCommand] | None:
         """Keep what waits within its bounds, and return what is to be done."""
-        course = self._course
-        watch, checking = course.watch, course.checking
-        held, scored = course.bytes_held + self._row.bytes_held, self._scored
+        scored, watch, checking = self._scored, self._watch, self._checking
+        held = self._course.bytes_held + self._row.bytes_held
         if not watch.looks_after(held, scored=scored) and watch.holds_too_much(held, scored=held > 0 and scored):
             return self._stop(b"", 0, 0)
         if scored and checking.waiting:
@@ -310,13 +332,13 @@ class Calm:
             data = data[part:]
         if new:
             self._incoming.count(max(at - part, 0))
-        self.rest = self._going_on(self._course.checking.commands, steps, data[at:])
+        self.rest = self._going_on(self._checking.commands, steps, data[at:])
         self._end()
         return None
 
     def _going_on(self, commands: Sequence[AnyCommand], steps: Steps | None, data: bytes) -> Steps:
         """Ask for what was asked for already, carry out what is to be carried out, and take the rest of some bytes."""
-        checking = self._course.checking
+        checking = self._checking
         checking.commands += commands
         if steps is not None:
             yield from steps

@@ -117,13 +117,12 @@ class Guard(Stepping):
         An event that has no meaning in the present state (a late score, a second end) is ignored.
         """
         calm = self._calm
-        if calm.on:
-            quick = calm.take(event, now)
-            if quick is not None:
-                return quick
-            if calm.rest is not None:
-                self._steps = self._going_on(calm.rest)
-                event = Resumed()
+        quick = calm.take(event, now)
+        if quick is not None:
+            return quick
+        if calm.rest is not None:
+            self._steps = self._going_on(calm.rest)
+            event = Resumed()
         commands = super().receive(event, now)
         if self._steps is None and not self._events and not self._exhausted:
             calm.begin()

@@ -45,7 +45,7 @@ class Incoming:
         self._moulds = Moulds()
         self._receiving: Receiving | None = None
         self._body = Body()
-        self._answer_bytes = 0
+        self._left_bytes = course.plan.answer_bytes
 
     def _made(self) -> Decoder:
         surface = self._course.surface
@@ -79,8 +79,8 @@ class Incoming:
         if self._is_unwanted():
             return
         course.watch.heard()
-        room = course.plan.answer_bytes - self._answer_bytes
-        self._answer_bytes += len(data)
+        room = self._left_bytes
+        self._left_bytes -= len(data)
         # What came before the cap counts, wherever the network has cut.
         for piece in pieces(data if len(data) <= room else data[:room]):
             for frame in self._decode(piece):
@@ -128,15 +128,16 @@ class Incoming:
         if part:
             self._decoder.decode(part)
 
-    def has_room(self, size: int) -> bool:
-        """Tell whether so many bytes may come, and be one event."""
-        plan = self._course.plan
-        return size <= plan.event_bytes and self._answer_bytes + size <= plan.answer_bytes
+    @property
+    def room(self) -> int:
+        """So many bytes may come and be one event."""
+        most, left = self._course.plan.event_bytes, self._left_bytes
+        return left if left < most else most
 
     def count(self, size: int) -> None:
         """Note that so many bytes have been taken."""
         self._course.watch.heard()
-        self._answer_bytes += size
+        self._left_bytes -= size
 
     # --- bytes
 

@@ -10,7 +10,6 @@ from checkstream.core.channel.actions import Halt
 from checkstream.core.commands import Assess, CloseDownstream, Observe, SendDownstream
 from checkstream.core.exchange.assessment import MOST_CHARS
 from checkstream.core.exchange.course import CHARS_PER_TOKEN, Course, Ending, State
-from checkstream.core.exchange.midstream.waiting import Released
 from checkstream.core.steps import Walk
 from checkstream.core.wire import sse
 from checkstream.errors import WireError
@@ -25,6 +24,7 @@ class Leaving:
     def __init__(self, course: Course) -> None:
         """Begin with nothing sent."""
         self._course = course
+        self._written = course.surface.framing.written
         self._begun = False
         self._kept_at: float | None = None
         """Since when a signed text waits to be whole, seconds; None: none does."""
@@ -38,7 +38,7 @@ class Leaving:
         course = self._course
         released = course.outbox.release(course.now, holds_end=course.holds_end)
         if released is not None:
-            self.send(released)
+            self.send(released.data, released.held_s)
         self._look_at_signed()
         return course.outbox.fault is None
 
@@ -60,21 +60,24 @@ class Leaving:
             course.ledger.withheld = _TOO_LONG
             course.checking.degrade(_TOO_LONG)
 
-    def send(self, released: Released) -> None:
-        """Send what has been taken out of what waits."""
-        course = self._course
-        if not released.data:
+    def send(self, data: bytes, held_s: float) -> None:
+        """Send what has been taken out of what waits, where the first of it came `held_s` seconds ago."""
+        if not data:
             return  # it waits to be whole
-        self._write(released.data)
+        self._write(data)
+        course = self._course
         course.given = True
         course.watch.sent()
-        if released.held_s > 0:
-            course.ledger.held_s = max(course.ledger.held_s, released.held_s)
-            course.do(Observe("hold_seconds", released.held_s))
-        began_at = course.answer.first_text_at
-        if began_at is not None and not self._begun and course.writer.sent_chars:
-            self._begun = True
-            course.do(Observe("added_ttft_seconds", course.now - began_at))
+        if held_s > 0:
+            ledger = course.ledger
+            if held_s > ledger.held_s:
+                ledger.held_s = held_s
+            course.checking.commands.append(Observe("hold_seconds", held_s))
+        if not self._begun and course.writer.sent_chars:
+            began_at = course.answer.first_text_at
+            if began_at is not None:
+                self._begun = True
+                course.do(Observe("added_ttft_seconds", course.now - began_at))
 
     def keep_alive(self) -> None:
         """Show the caller that the stream lives, where nothing has been sent for so long."""
@@ -85,9 +88,10 @@ class Leaving:
 
     def _write(self, events: bytes) -> None:
         """Send events in the form of the surface's streams, which may have none for a comment."""
-        data = self._course.surface.framing.out(events)
+        written = self._written
+        data = events if written is None else written(events)
         if data:
-            self._course.do(SendDownstream(data))
+            self._course.checking.commands.append(SendDownstream(data))
 
     @property
     def delivered(self) -> str | None:

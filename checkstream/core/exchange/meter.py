@@ -48,7 +48,7 @@ class Reader(Protocol[Result]):
 class Meter:
     """Counts the work of one exchange (see `match.work`)."""
 
-    __slots__ = ("_budget", "_turn", "_turn_ends", "_turn_ends_s", "clock", "spent", "stops_at")
+    __slots__ = ("_budget", "_most", "_turn", "_turn_ends", "_turn_ends_s", "clock", "spent", "stops_at")
 
     def __init__(self, *, turn: int, budget: int) -> None:
         """Begin with nothing spent.
@@ -64,15 +64,17 @@ class Meter:
         self._turn = turn
         self._turn_ends = turn
         self._budget = budget
+        self._most = budget or NEVER
         self.stops_at = NEVER
         """What may have been spent at the end of a turn at the most, whatever the clock says."""
 
     def begin_turn(self) -> None:
         """Note that a turn begins."""
-        self._turn_ends = self.spent + self._turn
-        self.stops_at = min(self._turn_ends if self._turn > 0 else NEVER, self._budget or NEVER)
-        if self.clock is not None:
-            self._turn_ends_s = self.clock() + _TURN_S
+        turn, most, clock = self._turn, self._most, self.clock
+        self._turn_ends = ends = self.spent + turn
+        self.stops_at = ends if turn > 0 and ends < most else most
+        if clock is not None:
+            self._turn_ends_s = clock() + _TURN_S
 
     def begin_anew(self) -> None:
         """Forget what has been spent: what comes is to be read as if nothing had come before."""

@@ -11,7 +11,7 @@ from checkstream.core.channel.judge import Judge
 from checkstream.core.exchange.course import Course
 from checkstream.core.exchange.leaving import Leaving
 from checkstream.core.exchange.midstream.outbox import MOST_UNITS
-from checkstream.core.exchange.midstream.waiting import Part, Released, Waiting
+from checkstream.core.exchange.midstream.waiting import Part, Waiting
 from checkstream.core.terms import Unit
 from checkstream.core.wire.moulds import Cut, Moulds
 
@@ -53,16 +53,17 @@ class Row:
     def put(self, cut: Cut, low: int, high: int, start: int, now: float) -> None:
         """Add some events at the end, the text of the first of which begins at `start`."""
         raws, texts, numbers = cut.raws, cut.texts, cut.numbers
-        if high - low == 1:
-            text, raw = texts[low], raws[low]
-            self._events.append((start + len(text), now, raw, text, numbers[low] if numbers else None))
-            self.bytes_held += len(raw)
-            return
         for at in range(low, high):
             text, raw = texts[at], raws[at]
             start += len(text)
             self._events.append((start, now, raw, text, numbers[at] if numbers else None))
             self.bytes_held += len(raw)
+
+    def put_one(self, cut: Cut, text: str, end: int, now: float) -> None:
+        """Add an event that came alone at the end, whose text ends at `end`."""
+        raw, numbers = cut.raws[0], cut.numbers
+        self._events.append((end, now, raw, text, numbers[0] if numbers else None))
+        self.bytes_held += len(raw)
 
     def give_back(self) -> Waiting | None:
         """Have all wait in the outbox; return the last, None: there is none."""
@@ -87,7 +88,7 @@ class Row:
                     pass
             else:  # nearly always
                 event = events.popleft()
-                self._leaving.send(Released(self._let_go(judge, event), now - event[1]))
+                self._leaving.send(self._let_go(judge, event), now - event[1])
 
     def _send(self, judge: Judge, releasable: int, now: float) -> bool:
         """Send some of the text before `releasable`; tell whether there may be more."""
@@ -107,7 +108,7 @@ class Row:
             data += self._let_some_go(judge, some)
         if not data:
             return False
-        self._leaving.send(Released(data[0] if len(data) == 1 else b"".join(data), held_s))
+        self._leaving.send(data[0] if len(data) == 1 else b"".join(data), held_s)
         return len(data) >= MOST_UNITS
 
     def _let_go(self, judge: Judge, event: _Event) -> bytes:

@@ -246,7 +246,9 @@ class Scan:
             return False
         raw.read_to = self._received = self._received + len(text)
         self.live = live = raw.base + low
-        self._due = max(self._due, live + self._least_caps[0])
+        due = live + self._least_caps[0]
+        if due > self._due:
+            self._due = due
         raw.pass_by(low)
         return True
 

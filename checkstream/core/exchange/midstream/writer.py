@@ -139,8 +139,9 @@ class Writer:
         self.released_chars += len(text)
         if self._holding:
             self._kept_chars += len(text)
-        if judge.channel.kind == "content":
-            self._note(judge.channel.choice, text)
+        channel = judge.channel
+        if channel.kind == "content":
+            self._note(channel.choice, text)
 
     def hand_over(self, number: int, text: str) -> None:
         """Note that a whole answer leaves as it came, whose only text is the content of a choice."""
