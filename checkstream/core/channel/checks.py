@@ -11,6 +11,7 @@ from array import array
 from bisect import bisect_left
 from collections import deque
 from collections.abc import Mapping
+from typing import Final
 
 import msgspec
 
@@ -149,6 +150,10 @@ _MAX_ENTITY_TOKENS = 16
 """An address or a long name has no more; what goes on for longer is decided as it stands."""
 
 
+_NONE: Final[deque[Check]] = deque(maxlen=0)
+"""Of every text of which nobody wants checks: an empty queue has room for 64, and a stream has many texts."""
+
+
 class Checks:
     """The checks of one text, in its order."""
 
@@ -180,9 +185,9 @@ class Checks:
         self.wanted = wanted
         self.cleared = 0 if wanted else EVERYTHING
         """Classifiers have no say over text before this any more."""
-        self.due: deque[Check] = deque()
+        self.due: deque[Check] = deque() if wanted else _NONE
         """Those that have been asked for and not handed out, oldest first."""
-        self.dropped: deque[Check] = deque()
+        self.dropped: deque[Check] = deque() if wanted else _NONE
         """Those behind the end of the text: they may be many, and are forgotten in steps."""
         self._ending = Ending()
         self._grid = TokenGrid() if grid and wanted else None
@@ -278,6 +283,8 @@ class Checks:
             fresh=min(max(window.start, covered), position),
             open=max(window.start, still_open),
         )
+        if self.due is _NONE:
+            raise AssertionError("nobody wants checks of this text")
         self.due.append(check)
         return check
 
