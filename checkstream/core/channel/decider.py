@@ -129,12 +129,20 @@ class Decider:
 
     def score(self, position: int, scores: Mapping[str, float]) -> list[tuple[int, float]]:
         """Note the scores of the check at `position`; return those that rules read, in a fixed order."""
-        facts, labels, peaks = self._facts, self._scope.risk_labels, self._facts.peaks
-        known = [(signal, scores[name]) for name, signal in self._scope.score_signals.items() if name in scores]
-        facts.scores.update(known)
-        for signal, score in known:
-            peaks[signal] = max(peaks.get(signal, 0.0), score)
-        self.risks.take(position, [score for name, score in scores.items() if name in labels])
+        facts, labels = self._facts, self._scope.risk_labels
+        latest, peaks, risk = facts.scores, facts.peaks, 0.0
+        known: list[tuple[int, float]] = []
+        for name, signal in self._scope.score_signals.items():
+            score = scores.get(name)
+            if score is None:
+                continue
+            known.append((signal, score))
+            latest[signal] = score
+            if score >= peaks.get(signal, 0.0):
+                peaks[signal] = score
+            if score > risk and name in labels:
+                risk = score
+        self.risks.take(position, risk)
         facts.stream.risk, facts.stream.trend = self.risks.latest
         return known
 

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from array import array
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable
 
 from checkstream.core.match.language import UNDETERMINED, language_of
 from checkstream.core.match.tokens import TokenGrid
@@ -86,10 +85,10 @@ class Risks:
         self._values = array("d")
         self._trends = array("d")
 
-    def take(self, position: int, scores: Iterable[float]) -> None:
-        """Take the scores of the check that ends at `position`."""
+    def take(self, position: int, score: float) -> None:
+        """Take the highest score, 0..1, of the check that ends at `position`."""
         before, _ = self.latest
-        risk = max(self._left * before, *scores, 0.0)
+        risk = max(self._left * before, score)
         self.latest = risk, risk - before
         self._positions.append(position)
         self._values.append(risk)

@@ -81,8 +81,8 @@ def test_the_risk_of_a_place_is_the_same_after_what_lies_before_it_is_forgotten(
     floors, position, floor = sorted(floors, reverse=True), 0, 0
     for step, score in steps:
         position += step
-        made.take(position, [score])
-        whole.take(position, [score])
+        made.take(position, score)
+        whole.take(position, score)
         while floors and floors[-1] <= position:
             floor = floors.pop()
             made.forget(floor)

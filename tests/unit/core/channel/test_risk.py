@@ -69,7 +69,7 @@ def test_the_risk_is_the_highest_score_and_fades_by_a_fifth_with_eight_tokens() 
     assert HoldSettings(check_every=8).left == pytest.approx(0.8)
     risks = Risks(HoldSettings(check_every=8).left)
     for position, scores in enumerate(([0.5, 0.2], [0.1], [0.9], []), 1):
-        risks.take(position * 10, scores)
+        risks.take(position * 10, max(scores, default=0.0))
     assert risks.at(9) == (0.0, 0.0)
     assert risks.at(10) == (0.5, 0.5)
     assert risks.at(25) == pytest.approx((0.4, -0.1))
