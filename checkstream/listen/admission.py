@@ -111,7 +111,8 @@ class Admission:
             held_bytes: Bytes that may be held for all of them.
             quota: What one caller may have; None: all.
             when_idle: Called when the last exchange that runs has ended.
-            board: What callers have in other processes, where quotas count for all; None: this one is alone.
+            board: What callers have in other processes, here and on other machines, where quotas count for all; None:
+                this process is alone.
         """
         self._board = board
         self._looking: asyncio.TimerHandle | None = None
@@ -149,7 +150,7 @@ class Admission:
         """Refuse new requests of a route until a second has passed in which nobody asks for it again."""
         self._shed[route] = asyncio.get_running_loop().time() + _SHED_S
         if self._board is not None:
-            self._board.write(self._board.key("shed", route), round(self._shed[route] * 1000))
+            self._board.write(self._board.key_of_moment("shed", route), round(self._shed[route] * 1000))
 
     def look_whether_shed(self, route: str) -> None:
         """Go on with a request of a route.
@@ -159,7 +160,7 @@ class Admission:
         """
         until = self._shed.get(route, 0.0)
         if self._board is not None:
-            until = max(until, self._board.highest_elsewhere(self._board.key("shed", route)) / 1000)
+            until = max(until, self._board.highest_elsewhere(self._board.key_of_moment("shed", route)) / 1000)
         if not until:
             return
         if asyncio.get_running_loop().time() < until:  # the clock of the machine, in every process

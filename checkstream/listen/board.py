@@ -2,32 +2,36 @@
 
 Each process writes its own page alone and reads those of all, so there is no lock, and nobody waits for a parent. Who
 takes something writes it down first and then looks at what all have: two that take the last at the same moment may both
-find it gone, but never both get it.
+find it gone, but never both get it. One page besides is of what callers have on other machines (`ELSEWHERE`).
 
 A page is a table of words of 64 bits, a key and its value side by side: the hash of what is counted for whom, under a
 key of these processes alone, so that nobody outside can choose two that fall together. A key that is there stays until
-another takes its place, which it can once its value is 0.
+another takes its place, which it can once its value is 0. Amounts add up over pages; of moments the last counts. The
+sign of a key says which of both it is of, so who reads a whole page needs to know nothing else.
 """
 
 from __future__ import annotations
 
 import hashlib
+import itertools
 import mmap
 import os
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Final
 
-_PLACES: Final = 4096
+PLACES: Final = 4096
 """Keys that a page has room for."""
-_PAGE: Final = 2 * _PLACES
+_PAGE: Final = 2 * PLACES
 """Words of a page."""
 PAGES: Final = 128
 """Of all processes, those too that only end what they have begun."""
 _DIRECTORY: Final = PAGES
 """Words before the first page: which are in use."""
-_BYTES: Final = 8 * (_DIRECTORY + PAGES * _PAGE)
+ELSEWHERE: Final = PAGES
+"""The page of what callers have on other machines: behind those of processes, and looked at always."""
+_BYTES: Final = 8 * (_DIRECTORY + (PAGES + 1) * _PAGE)
 
 
 def make() -> int:
@@ -64,7 +68,7 @@ class Pages:
     def give(self, page: int) -> None:
         """Clear the page of a process that has ended."""
         if page >= 0:
-            begin = _DIRECTORY + page * _PAGE
+            begin = _begin(page)
             self._words[page] = 0
             self._words[begin : begin + _PAGE] = memoryview(bytes(8 * _PAGE)).cast("q")
 
@@ -77,7 +81,7 @@ class Board:
 
         Args:
             descriptor: Of the board.
-            page: Given out by `Pages`; -1: there was none left.
+            page: Given out by `Pages`, or `ELSEWHERE`; -1: there was none left.
             secret: Of all processes, at most 64 bytes.
         """
         self._words = _words(descriptor)
@@ -85,10 +89,14 @@ class Board:
         self._secret = secret
 
     def key(self, *said: str) -> int:
-        """Return the key of what is counted: never 0."""
+        """Return the key of an amount: above 0."""
         text = "\0".join(said).encode("utf-8", "surrogatepass")
         digest = hashlib.blake2b(text, key=self._secret, digest_size=8).digest()
-        return int.from_bytes(digest, "big", signed=True) or 1
+        return int.from_bytes(digest, "big") >> 1 or 1
+
+    def key_of_moment(self, *said: str) -> int:
+        """Return the key of a moment, in milliseconds of the machine's monotonic clock: below 0."""
+        return -self.key(*said)
 
     def write(self, key: int, value: int) -> bool:
         """Write a value down for all to see; tell whether there was room for its key."""
@@ -117,7 +125,7 @@ class Board:
 
     def _elsewhere(self, key: int) -> Iterator[int]:
         words = self._words
-        for page, used in enumerate(words[:PAGES].tolist()):
+        for page, used in enumerate((*words[:PAGES].tolist(), True)):
             if not used or page == self._page:
                 continue
             for place in _places(key, page):
@@ -136,13 +144,44 @@ class Board:
         """Return the highest that another process has written under a key; 0: none has."""
         return max(self._elsewhere(key), default=0)
 
+    def totals(self) -> dict[int, int]:
+        """Return what stands on the pages of all processes: of amounts the sums, of moments the last."""
+        found: dict[int, int] = {}
+        for page, used in enumerate(self._words[:PAGES].tolist()):
+            if used:
+                for _, key, value in self._there(page):
+                    before = found.get(key, 0)
+                    found[key] = before + value if key > 0 else max(before, value)
+        return found
+
+    def replace(self, values: Mapping[int, int]) -> None:
+        """Have this on the page and nothing else: the first of it, if it is more than there is room for."""
+        for place, key, _ in self._there(self._page):
+            if key not in values:
+                self._words[place + 1] = 0
+        for key, value in values.items():
+            self.write(key, value)
+
+    def _there(self, page: int) -> Iterator[tuple[int, int, int]]:
+        """Return the places of a page that have something, each with its key and its value."""
+        begin = _begin(page)
+        words = self._words[begin : begin + _PAGE].tolist()
+        values = words[1::2]
+        return itertools.compress(zip(range(begin, begin + _PAGE, 2), words[::2], values, strict=True), values)
+
+
+def _begin(page: int) -> int:
+    return _DIRECTORY + page * _PAGE
+
 
 def _words(descriptor: int) -> memoryview:
+    if os.fstat(descriptor).st_size < _BYTES:  # of a parent of another version, which has less
+        os.ftruncate(descriptor, _BYTES)
     return memoryview(mmap.mmap(descriptor, _BYTES)).cast("q")
 
 
 def _places(key: int, page: int) -> Iterator[int]:
     """Yield the words where a key may stand on a page, in the order in which it is looked for."""
-    begin = _DIRECTORY + page * _PAGE
-    for step in range(_PLACES):
-        yield begin + 2 * ((key + step) % _PLACES)
+    begin = _begin(page)
+    for step in range(PLACES):
+        yield begin + 2 * ((key + step) % PLACES)

@@ -7,11 +7,13 @@ import os
 from collections.abc import Iterator
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from checkstream.config import Quota
 from checkstream.errors import Overloaded
 from checkstream.listen import Admission, Who, board
-from checkstream.listen.board import PAGES, Board, Pages
+from checkstream.listen.board import ELSEWHERE, PAGES, Board, Pages
 
 SECRET = b"s" * 32
 
@@ -46,6 +48,41 @@ def test_each_sees_what_the_others_have_written_and_the_sum_of_it(shared: int) -
     assert one.highest_elsewhere(key) == 4
     assert other.write(key, 0)
     assert one.elsewhere(key) == 4
+
+
+@given(
+    st.lists(
+        st.tuples(st.integers(0, 2), st.sampled_from([1, 2, 4097, 8193, -1, -2, -4097]), st.integers(0, 99)),
+        max_size=30,
+    )
+)
+def test_what_stands_on_all_pages_are_sums_of_amounts_and_the_last_of_moments(
+    written: list[tuple[int, int, int]],
+) -> None:
+    descriptor = board.make()
+    processes, elsewhere = boards(descriptor, 3), Board(descriptor, ELSEWHERE, SECRET)
+    os.close(descriptor)
+    elsewhere.write(1, 1000)  # of other machines: none of ours
+    model: dict[int, dict[int, int]] = {}
+    for process, key, value in written:
+        assert processes[process].write(key, value)
+        model.setdefault(key, {})[process] = value
+    joined = {key: (sum if key > 0 else max)(values.values()) for key, values in model.items()}
+    assert elsewhere.totals() == {key: value for key, value in joined.items() if value}
+
+
+def test_keys_say_by_their_sign_whether_they_are_of_amounts_or_of_moments(shared: int) -> None:
+    (one,) = boards(shared, 1)
+    for number in range(1000):
+        assert 0 < one.key(str(number)) == -one.key_of_moment(str(number)) < 2**63
+
+
+def test_a_board_of_a_parent_that_knew_no_other_machines_is_used(shared: int) -> None:
+    os.ftruncate(shared, 8 * (PAGES + PAGES * 2 * board.PLACES))
+    one, other = boards(shared, 2)
+    Board(shared, ELSEWHERE, SECRET).write(5, 7)
+    other.write(5, 1)
+    assert one.elsewhere(5) == 8
 
 
 def test_what_an_ended_process_had_is_given_up(shared: int) -> None:
