@@ -183,6 +183,7 @@ def put_in_force(loaded: Loaded, models: tuple[OpenModel, ...], scorer: Scorer, 
 
 _AT_START = (
     "server", "audit", "record", "jobs", "evidence", "verifier", "telemetry", "conversations", "pseudonyms", "tools",
+    "fleet",
 )  # fmt: skip
 """Settings that what runs was made with."""
 

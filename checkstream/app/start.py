@@ -43,6 +43,8 @@ def introduction(force: InForce, listen: Address, admin: Address, config_file: P
     }
     if config.record.dir is not None and config.record.sample:
         said["record"] = config.record.dir
+    if config.fleet is not None:
+        said["fleet"] = config.fleet.store
     return said
 
 

@@ -1,6 +1,7 @@
 """Every setting, loaded and checked once. No other module reads the environment or files for settings."""
 
 from checkstream.config.background import (
+    FleetSettings,
     GroundingSettings,
     JobsSettings,
     PseudonymSettings,
@@ -48,6 +49,7 @@ __all__ = [
     "Deadline",
     "EmbedderKind",
     "EvidenceSettings",
+    "FleetSettings",
     "GroundingSettings",
     "HoldbackSettings",
     "JobsSettings",

@@ -126,13 +126,26 @@ def check_store(store: str, password: Secret | None, example: str) -> None:
         if password is not None:
             raise ValueError("a SQLite file has no password; remove `password`")
         return
+    check_redis(store, "`sqlite:FILE` or `redis://host:6379/0`")
+
+
+def check_redis(url: str, wanted: str) -> None:
+    """Hold an url to one of a Redis server.
+
+    Args:
+        url: What was written.
+        wanted: What could have been, for the error.
+
+    Raises:
+        ValueError: it is none, or holds a password.
+    """
     try:
-        parts = urlsplit(store)
+        parts = urlsplit(url)
         sound = parts.scheme in ("redis", "rediss") and bool(parts.hostname) and parts.port != 0
     except ValueError:  # a port that is none, brackets without an address
         sound = False
     if not sound or parts.query or parts.fragment:
-        raise ValueError(f"`{store}` is no store; write `sqlite:FILE` or `redis://host:6379/0`")
+        raise ValueError(f"`{url}` is no store; write {wanted}")
     if parts.password:
         raise ValueError("the url holds a password; give `password` from the environment")
 
@@ -180,6 +193,23 @@ class ToolSettings(Settings, frozen=True):
     def file(self) -> str | None:
         """The file of a SQLite store; None for others."""
         return self.store.removeprefix("sqlite:") if self.store.startswith("sqlite:") else None
+
+
+class FleetSettings(Settings, frozen=True):
+    """Other machines that serve as one with this one: quotas, busy routes and confirmations are those of all."""
+
+    store: str
+    """Where they meet: `redis://HOST:PORT/DB`, or `rediss://` with TLS. Where it is away each machine counts by itself,
+    and confirmations are refused."""
+    secret: Secret
+    """Of 32 bytes at least (`openssl rand -base64 32`); the same on all machines. What they tell each other is sealed
+    with it."""
+    password: Secret | None = None
+    """Of the Redis server, such as `{env: REDIS_PASSWORD}`."""
+
+    def __post_init__(self) -> None:
+        """The store is one that several machines reach."""
+        check_redis(self.store, "`redis://host:6379/0`, or `rediss://` with TLS; a file is of one machine")
 
 
 class JobsSettings(Settings, frozen=True):

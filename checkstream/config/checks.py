@@ -196,6 +196,12 @@ def warnings(config: Config) -> list[str]:
         found.append(f"record.text is masked: messages of servers of tools can't be, so {named} is not recorded")
     if record.dir is not None and not record.sample:
         found.append("record.dir is given and record.sample is 0: nothing is recorded")
+    kept = {"conversations": config.conversations, "pseudonyms": config.pseudonyms, "tools": config.tools}
+    found += [
+        f"fleet is given and `{name}` are kept by each machine alone: `{name}.store` can name a Redis server, too"
+        for name, settings in kept.items()
+        if config.fleet is not None and settings is not None and not (settings.store or "").startswith("redis")
+    ]
     return found
 
 

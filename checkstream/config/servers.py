@@ -89,7 +89,7 @@ class Limits(Settings, frozen=True):
 
 
 class Quota(Settings, frozen=True):
-    """What one caller may have at once, in all `workers` together; what is left out is its share, in each of them.
+    """What one caller may have in all `workers` and machines of a `fleet`; else its share, in each process.
 
     A share is three quarters of what there is for one alone, and less the more others have: something is always left
     for the next.
