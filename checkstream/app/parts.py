@@ -30,6 +30,8 @@ from checkstream.config import AuditSettings, ConversationSettings, RecordSettin
 from checkstream.errors import AuditError
 from checkstream.jobs import Watching
 from checkstream.listen import Admission, Callers, Hosts, Listener, Times
+from checkstream.listen.board import Board
+from checkstream.processes.fleet import Fleet, open_fleet
 from checkstream.processes.member import Member
 from checkstream.proxy.capacity import Capacity
 from checkstream.proxy.confirm import Confirmations, Together
@@ -89,7 +91,7 @@ async def open_parts(
         ConfigError: a secret can't be read, or the queue can't be used.
         AuditError: the audit chain can't be written.
         JobError: the queue of answers to be scored can't be used.
-        VaultFailed: the store of sealed conversations, or of tools, can't be used.
+        VaultFailed: the store of sealed conversations, or of tools, or of the fleet, can't be used.
     """
     closed, thread = opening.push_async_callback, asyncio.to_thread
     config, server, limits = loaded.config, loaded.config.server, loaded.config.server.limits
@@ -112,13 +114,18 @@ async def open_parts(
     # what may come in
     callers, token = await thread(_reveal_keys, server)
     times = Times(header_s=limits.header_timeout_ms / 1000, write_s=limits.write_timeout_ms / 1000)
+    fleet = await thread(open_fleet, config.fleet)
+    page = None if member is None else member.board
+    if fleet is not None:
+        closed(thread, fleet.close)
+        page = page or await opening.enter_async_context(fleet.joined(log, metrics.fleet_machines.set))
     tidying = _Tidying()
     admission = tidying.admission = Admission(
         streams=limits.streams,
         held_bytes=limits.held_bytes,
         quota=server.quota,
         when_idle=tidying.soon,
-        board=None if member is None else member.board,
+        board=page,
     )
     main = threading.get_native_id()
     meter = await thread(Meter, Capacity(limits.load), lambda: current.force.scorer.answering_s, main)
@@ -157,7 +164,7 @@ async def open_parts(
         recorder=recorder,
         background=background,
         assessor=assessor,
-        confirmations=None if member is None else Confirmations(together=_together(member)),
+        confirmations=Confirmations(together=_together(member, fleet, page)),
     )
     listener = Listener(proxy.respond, times, _hosts(server, current), refused=counts.unheard)
     admin = Admin(inside, token)
@@ -201,9 +208,11 @@ def _observing(
     return observe
 
 
-def _together(member: Member) -> Together:
-    """Return what makes a confirmation of one process good in all of them."""
-    return Together(member.secret_of("confirmations"), member.welcome.began, member.store)
+def _together(member: Member | None, fleet: Fleet | None, page: Board | None) -> Together | None:
+    """Return what makes a confirmation of one process good in all of them, here and on other machines."""
+    if fleet is not None and page is not None:
+        return fleet.together(page)
+    return None if member is None else Together(member.secret_of("confirmations"), member.store, member.now_ms)
 
 
 def _hosts(server: Server, current: Current) -> Hosts | None:

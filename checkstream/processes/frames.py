@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import hmac
 import os
 import socket
 import struct
@@ -42,6 +43,8 @@ class Welcome(msgspec.Struct, frozen=True, array_like=True):
     """Its own on the board."""
     graphs: str
     """Folder of these processes, where graphs are kept for all of them; empty: each has its own."""
+    board: bytes
+    """The secret of what is counted on the board: of these processes, or of those of all machines."""
 
 
 class Ask(msgspec.Struct, frozen=True, array_like=True):
@@ -92,6 +95,11 @@ class In(msgspec.Struct, frozen=True):
 
 FromWorker = Ready | Told | Leaving | Bye
 _ENCODER = msgspec.msgpack.Encoder()
+
+
+def derived(secret: bytes, what: str) -> bytes:
+    """Return a secret for one use."""
+    return hmac.digest(secret, what.encode(), "sha256")
 
 
 def encode(message: msgspec.Struct) -> bytes:

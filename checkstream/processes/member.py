@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-import hmac
 import os
 import socket
+import time
 from collections.abc import Awaitable
 from typing import Protocol
 
@@ -69,7 +69,7 @@ class Member:
         self._end = end
         self.welcome = _WELCOME.decode(body)
         self.store = ParentStore(socket.socket(fileno=descriptors[0]))
-        self.board = Board(descriptors[1], self.welcome.page, self.secret_of("board"))
+        self.board = Board(descriptors[1], self.welcome.page, self.welcome.board)
         os.close(descriptors[1])
         listening = [socket.socket(fileno=each) for each in descriptors[2:]]
         each = len(listening) // self.welcome.slots
@@ -91,7 +91,11 @@ class Member:
 
     def secret_of(self, what: str) -> bytes:
         """Return a secret for one use, the same in all processes."""
-        return hmac.digest(self.welcome.secret, what.encode(), "sha256")
+        return frames.derived(self.welcome.secret, what)
+
+    def now_ms(self) -> int:
+        """Return how long ago the first of all processes began."""
+        return int((time.monotonic() - self.welcome.began) * 1000)
 
     async def open(self, inside: Inside, ready: Ready) -> None:
         """Say that this process serves, and answer the parent from here on; `stop` is set when it is to end."""

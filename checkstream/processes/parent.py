@@ -25,8 +25,9 @@ from checkstream.listen import Hosts, Listener, Times, board
 from checkstream.listen.binding import cause, not_bound
 from checkstream.processes import memory, sockets
 from checkstream.processes.child import Child
+from checkstream.processes.fleet import open_fleet
 from checkstream.processes.folder import Folder
-from checkstream.processes.frames import Welcome
+from checkstream.processes.frames import Welcome, derived
 from checkstream.processes.handing import START_S, HandOver
 from checkstream.processes.notify import tell
 from checkstream.processes.places import Places
@@ -64,7 +65,7 @@ class Parent:
         elder: Elder | None = None,
         notify: str | None = None,
     ) -> None:
-        """Start nothing yet.
+        """Start nothing yet. Blocks on the secrets of the fleet.
 
         Args:
             config: What all begin with.
@@ -73,6 +74,10 @@ class Parent:
             config_file: Watched for changes, if there is one.
             elder: The parent whose sockets these are to serve; None: there is none.
             notify: The socket of a service manager that wants to know when this process serves (systemd's protocol).
+
+        Raises:
+            ConfigError: a secret can't be read.
+            VaultFailed: the secret of the fleet is too short, or the client of its store is not installed.
         """
         self._elder = elder
         self._notify = notify
@@ -92,6 +97,10 @@ class Parent:
         self._half = 0 if elder is None else 1 - elder.estate.half
         self._graphs = ""
         self._pages = board.Pages(self._board, self._half)
+        self._fleet = open_fleet(config.fleet, "" if elder is None else elder.estate.machine)
+        self._board_secret = derived(self._secret, "board") if self._fleet is None else self._fleet.secret_of("board")
+        self._joined: asyncio.Task[Any] | None = None
+        """Speaks with other machines."""
         self._group: sockets.Group = []
         self._starting = asyncio.Lock()
         self._first = True
@@ -114,6 +123,8 @@ class Parent:
         loop.add_signal_handler(signal.SIGHUP, hup.set)
         loop.add_signal_handler(signal.SIGUSR2, usr2.set)
         async with contextlib.AsyncExitStack() as opening:
+            if self._fleet is not None:
+                opening.push_async_callback(asyncio.to_thread, self._fleet.close)
             opening.callback(self._cancel)
             await self._open_admin(opening)
             self._bind()
@@ -214,7 +225,10 @@ class Parent:
             self._elder.take()
 
     def _hear_elder(self) -> None:
+        """Begin to hear the elder, if there is one; and to speak with other machines, unless it still does."""
         elder = self._elder
+        if elder is None or not elder.estate.machine:
+            self._join_fleet()
         if elder is None:
             return
         self._whole.elder = elder
@@ -223,8 +237,15 @@ class Parent:
             if not await elder.hear(self._shared):
                 self._log.warning("upgrade.elder_lost", reason="it ended without its last word", advice="see its log")
             self._whole.inherit(elder)
+            if elder.estate.machine:
+                self._join_fleet()
 
         self._begin(hear())
+
+    def _join_fleet(self) -> None:
+        if self._fleet is not None:
+            page, show = self._fleet.board(self._board), self._whole.own.fleet_machines.set
+            self._joined = self._begin(self._fleet.serve(page, self._log, show))
 
     async def _settled(self) -> None:
         """Wait until each place has a worker that serves, or that could not start."""
@@ -258,7 +279,9 @@ class Parent:
         ours, theirs = socket.socketpair()
         page = self._pages.take()
         try:
-            welcome = Welcome(slot, len(self._group), self._first, self._secret, self._began, page, self._graphs)
+            welcome = Welcome(
+                slot, len(self._group), self._first, self._secret, self._began, page, self._graphs, self._board_secret
+            )
             listening = [each.fileno() for own in self._group for each in own]
             child = await Child.start(self._arguments, welcome, [theirs.fileno(), self._board, *listening])
         except BaseException:
@@ -379,8 +402,9 @@ class Parent:
     def _estate(self) -> tuple[Estate, list[int]]:
         server, admins = self._config.server, self._admin.sockets
         listening = [each.fileno() for own in self._group for each in own]
+        machine = "" if self._fleet is None else self._fleet.machine
         estate = Estate(
-            self._secret, self._began, self._half, server.listen, len(self._group), server.admin, len(admins)
+            self._secret, self._began, self._half, server.listen, len(self._group), server.admin, len(admins), machine
         )
         return estate, [self._board, *listening, *admins]
 
@@ -393,6 +417,8 @@ class Parent:
         await asyncio.gather(*(child.wait_ended() for child in children))
         for child in children:
             self._over(child)
+        if self._joined is not None:  # from here on the next one speaks for this machine
+            self._joined.cancel()
 
     def _retire(self, child: Child) -> None:
         """Have a worker take nothing new and end behind its last answer."""

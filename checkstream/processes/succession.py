@@ -38,6 +38,8 @@ class Estate(msgspec.Struct, frozen=True, array_like=True):
     admin: str
     admins: int
     """Sockets of the admin listener; of the others each slot has as many as any."""
+    machine: str = ""
+    """What names this machine among others, for whom the elder speaks as long as it lives; empty: it knows of none."""
 
 
 class Took(msgspec.Struct, frozen=True, array_like=True, tag=True):

@@ -2,8 +2,9 @@
 
 A token names the rules that are confirmed and holds for one request alone: its message authentication code is over the
 caller, the route, the policies, the context and the body too, with a key that this process alone has, or those that
-serve with it as one. So a restart voids all tokens, as a change of policies does. Each is spent once; spent ones are
-remembered until they expire.
+serve with it as one, here or on other machines. So a restart of all of them voids all tokens, as a change of policies
+does, and the loss of what remembers those that are spent. Each is spent once; spent ones are remembered until they
+expire.
 
 Source: RFC 2104 (HMAC), RFC 4648 5 (base64url).
 """
@@ -34,6 +35,7 @@ _MAX_TOKEN_CHARS = 16_384
 _FOREIGN = "the confirmation that came with it is for another request, caller or policy version, or has been altered"
 _EXPIRED = "the confirmation that came with it has expired"
 _SPENT = "the confirmation that came with it has been used before"
+_FORGOTTEN = "the confirmation that came with it is from before a restart: nobody can tell whether it was used"
 _SEVERAL = "more than one confirmation came with it; send one"
 
 
@@ -56,7 +58,7 @@ class _Claim(msgspec.Struct, frozen=True, array_like=True):
 
     nonce: bytes
     expires_ms: int
-    """On the clock of the process."""
+    """On the clock of those who serve as one."""
     rules: tuple[str, ...]
 
 
@@ -104,22 +106,28 @@ def _with_token(body: bytes, token: str, fault: str | None) -> bytes:
 class Spending(Protocol):
     """Who knows which tokens have been spent."""
 
-    def spend(self, nonce: bytes, expires_ms: int, now_ms: int) -> bool:
-        """Spend a token; tell whether it had not been.
+    def spend(self, nonce: bytes, expires_ms: int, now_ms: int) -> bool | None:
+        """Spend a token; tell whether it had not been; None: that was forgotten, so it is good no more.
 
         Raises:
             NotReady: that can't be told, or not be remembered.
         """
 
 
+def _unmarked() -> bytes:
+    return b""
+
+
 class Together(msgspec.Struct, frozen=True):
     """What processes share whose tokens are good in each of them."""
 
     key: bytes
-    began: float
-    """When the first of them began, in seconds of the machine's monotonic clock."""
     spending: Spending
     """Takes its time: it is asked beside the event loop."""
+    now_ms: Callable[[], int]
+    """The time, on a clock of all of them."""
+    mark: Callable[[], bytes] = _unmarked
+    """Returns what every nonce begins with that is made now."""
 
 
 class Confirmations:
@@ -139,10 +147,9 @@ class Confirmations:
             most_spent: How many spent tokens may be remembered at once.
             together: What is shared with other processes; None: this one is alone.
         """
-        self._key = secrets.token_bytes(32) if together is None else together.key
-        self._clock = clock
-        self._start = clock() if together is None else together.began
-        self._spending: Spending = Spent(most_spent) if together is None else together.spending
+        began = clock()  # tokens tell nobody how long the machine has run
+        alone = Together(secrets.token_bytes(32), Spent(most_spent), lambda: math.floor((clock() - began) * 1000))
+        self._with = together or alone
         self.waits = together is not None
         """`open` may take its time where there are tokens."""
 
@@ -161,8 +168,9 @@ class Confirmations:
         return Confirming(rules, fault, lambda wanted: self._issue(wanted, asked))
 
     def _issue(self, wanted: ConfirmationWanted, asked: Asked) -> str:
-        expires_ms = self._now_ms() + wanted.expires_s * 1000
-        claim = msgspec.msgpack.encode(_Claim(secrets.token_bytes(_NONCE_BYTES), expires_ms, wanted.rules))
+        expires_ms = self._with.now_ms() + wanted.expires_s * 1000
+        nonce = self._with.mark() + secrets.token_bytes(_NONCE_BYTES)
+        claim = msgspec.msgpack.encode(_Claim(nonce, expires_ms, wanted.rules))
         return _encode(self._mac(claim, msgspec.structs.replace(asked, program=wanted.program)) + claim)
 
     def _spend(self, asked: Asked, token: str) -> tuple[tuple[str, ...], str | None]:
@@ -172,20 +180,18 @@ class Confirmations:
         if not hmac.compare_digest(mac, self._mac(claimed, asked)):
             return (), _FOREIGN
         claim = _CLAIM.decode(claimed)  # ours: nobody else could have sealed it
-        now = self._now_ms()
+        now = self._with.now_ms()
         if claim.expires_ms <= now:
             return (), _EXPIRED
-        if not self._spending.spend(claim.nonce, claim.expires_ms, now):
-            return (), _SPENT
+        fresh = self._with.spending.spend(claim.nonce, claim.expires_ms, now)
+        if not fresh:
+            return (), _FORGOTTEN if fresh is None else _SPENT
         return claim.rules, None
 
     def _mac(self, claim: bytes, asked: Asked) -> bytes:
         body = hashlib.sha256(asked.body).digest()
         bound = (asked.caller, asked.route, asked.program, asked.context, asked.conversation, body, claim)
-        return hmac.digest(self._key, msgspec.msgpack.encode(bound), "sha256")
-
-    def _now_ms(self) -> int:
-        return math.floor((self._clock() - self._start) * 1000)
+        return hmac.digest(self._with.key, msgspec.msgpack.encode(bound), "sha256")
 
 
 def _encode(data: bytes) -> str:

@@ -68,14 +68,28 @@ def open_tools(settings: ToolSettings | None) -> ToolStore | None:
     return ToolStore(_store(settings.file, settings.store, settings.password, "tools"), seal)
 
 
-def _seal(given: Secret, what: str) -> Seal:
+def long_secret(given: Secret, what: str) -> bytes:
+    """Return a secret that is long enough to seal with. Blocks on its file.
+
+    Args:
+        given: Where it is.
+        what: Of which section of the configuration, as the error says it.
+
+    Raises:
+        ConfigError: it can't be read.
+        VaultFailed: it is too short.
+    """
     secret = reveal(given).encode()
     if len(secret) < LEAST_SECRET_BYTES:
         raise VaultFailed(
             f"the secret of `{what}` has {len(secret)} bytes; it needs at least {LEAST_SECRET_BYTES}: "
             "`openssl rand -base64 32` makes one"
         )
-    return Seal(secret)
+    return secret
+
+
+def _seal(given: Secret, what: str) -> Seal:
+    return Seal(long_secret(given, what))
 
 
 def _store(

@@ -38,7 +38,7 @@ class Played:
 async def played() -> AsyncIterator[Played]:
     ours, theirs = socket.socketpair()
     process = await asyncio.create_subprocess_exec(sys.executable, "-c", "import time; time.sleep(60)")
-    child = Child(Welcome(0, 1, True, b"s" * 32, 0.0, 0, ""), process, ours)
+    child = Child(Welcome(0, 1, True, b"s" * 32, 0.0, 0, "", b"b"), process, ours)
     reader, writer = await asyncio.open_connection(sock=theirs)
     try:
         yield Played(child, reader, writer)

@@ -67,7 +67,7 @@ async def test_turns_of_many_workers_and_threads_all_count() -> None:
 
 async def test_a_confirmation_of_one_worker_is_good_in_another_and_once_in_all() -> None:
     async with workers(2) as stores:
-        one, other = (Confirmations(together=Together(b"k" * 32, 0.0, store)) for store in stores)
+        one, other = (Confirmations(together=Together(b"k" * 32, store, lambda: 7)) for store in stores)
         asked = Asked(caller="a", route="r", program="p", context=None, body=b"{}")
         wanted = ConfirmationWanted(("R-1",), 60, "p")
         token = one.open(asked, ()).respond(Reply(409, b"{}", confirm=wanted), {}).headers[CONFIRM]
