@@ -25,10 +25,10 @@ import msgspec
 RATE = 200
 """Samples a second: each stops the process for a moment."""
 OUTSIDE = "loop and system: wait, read"
-_OTHER = "other"
+OTHER = "other"
 _FRAME = re.compile(r"^(?P<name>.*) \((?P<file>[^()]*?)(?::\d+)?\)$")
-_FUNCTIONS = {("checkstream/proxy/relay.py", "Exchange._flush"): "write"}
-_PARTS = (
+FUNCTIONS = {("checkstream/proxy/relay.py", "Exchange._flush"): "write"}
+PARTS = (
     ("checkstream/listen/", "accept: sockets, room"),
     ("checkstream/proxy/request.py", "accept: sockets, room"),
     ("checkstream/proxy/counts.py", "metrics and logs"),
@@ -56,6 +56,8 @@ _PARTS = (
     ("checkstream/core/exchange/leaving.py", "encode: what leaves"),
     ("checkstream/core/exchange/midstream/order.py", "encode: what leaves"),
     ("checkstream/core/", "guard: states, course"),
+    ("checkstream/app/", "process: timers of its own"),
+    ("checkstream/processes/", "process: timers of its own"),
     ("aiohttp/", "accept: sockets, room"),
 )
 """Path of a file, or a folder -> what it is a part of; the first that fits."""
@@ -84,13 +86,13 @@ def part_of(stack: str) -> str:
         if found is None:
             continue
         name, file = found["name"], found["file"]
-        for (place, function), part in _FUNCTIONS.items():
+        for (place, function), part in FUNCTIONS.items():
             if function == name and file.endswith(place):
                 return part
-        for place, part in _PARTS:
+        for place, part in PARTS:
             if place in file:
                 return part
-    return _OTHER
+    return OTHER
 
 
 def counted(raw: Iterable[str]) -> Counter[str]:
