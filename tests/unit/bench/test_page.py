@@ -74,6 +74,10 @@ def test_a_page_shows_what_a_target_adds_over_all_rounds_and_what_it_buys() -> N
     spots = re.findall(r'aria-label="share of tokens by added delay.*?class="line l\d" d="M([^"]+)"', text)
     ours = [float(spot.split()[0]) for spot in spots[0].split(" L")]
     assert min(ours) == max(ours), "every token took 40 ms more"
+    leaks = re.search(r'aria-label="tokens behind the beginning of harm.*?</svg>', text)
+    assert leaks is not None
+    dots = [round((float(x) - 52) / 460 * 40) for x in re.findall(r'<circle[^>]* cx="([^"]+)"', leaks[0])]
+    assert sorted(dots) == [0, 1, 40], "the model alone adds nothing, nginx 1 ms, and we 40"
     assert "chat: ours takes 20.5 times the CPU of nginx for a token" in "\n".join(remarks(lines(runs)))
 
 
