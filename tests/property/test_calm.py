@@ -52,7 +52,8 @@ policies:
   - {name: end, id: E-1, stage: [egress], phrases: [john], actions: [{type: inject_disclaimer, text: Ask him.}]}
 """
 SENTENCES = """
-  - {name: word, id: W-1, stage: [midstream], phrases: [the wood], actions: [{type: rewrite_span, words: {wood: coal}}]}
+  - {name: word, id: W-1, stage: [midstream], phrases: [the wood], actions: [{type: rewrite_span, words: {wood: coal},
+     scope: sentence}]}
 """
 SCORED = """
   - {name: tox, id: T-1, stage: [midstream], channels: [content],
@@ -183,6 +184,28 @@ def test_g03_texts_that_come_by_turns_come_to_what_they_come_to_in_full(name: st
                 events.append(TimerFired("stall"))
         with watched():
             _play(PLANS[name], [*events, UpstreamClosed()], chance.randrange(4))
+
+
+@pytest.mark.parametrize("kind", REASONS)
+def test_g04_what_waits_of_another_text_does_not_leave_with_this_one(kind: str) -> None:
+    """It is calm for one text, then for another that has come behind it, then for the first again, behind both."""
+    rules = """
+pack: {name: t, version: 1.0.0}
+policies: [{name: s, id: S-1, stage: [midstream], phrases: [sword], actions: [{type: redact, scope: sentence}]}]
+"""
+    plan = Plan(program=compile_sources([("t.yaml", rules)]))
+    other = [event((0, {kind: text}, None)) for text in (" home", " with a sword.", " Now.")]
+    first, then = ("A ", " keeper", " walked.", " a", " lighthouse"), (" keeper", " walked.", " .")
+    pieces = [event((0, {"role": "assistant", "content": ""}, None)), *map(says, first), other[0]]
+    pieces += [says(" a", system_fingerprint="a"), *map(says, then), *other[1:], ends(), DONE]
+    events: list[AnyEvent] = [UpstreamOpened(200, streaming=True), *map(UpstreamBytes, pieces), UpstreamClosed()]
+    with watched() as made:
+        _play(plan, events, 0)
+    assert sum(twin.calm_events for twin in made) > 1
+    exchange = Exchange(SURFACES["openai.chat"], plan)
+    exchange.send(RequestReceived(request("hi")))
+    _take(exchange, events, 0)
+    assert b"home" not in exchange.out.joined
 
 
 @pytest.mark.parametrize("name", sorted(PLANS.keys() - {"small"}))

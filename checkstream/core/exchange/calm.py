@@ -78,7 +78,7 @@ class Calm:
         self._scored = False
         """Classifiers have a say over the answer."""
         self._seen: Waiting | None = None
-        """The last of what the outbox has that is known to be more of the text."""
+        """The last of what the outbox has that is known to be more of one text: that which it has itself."""
         self.rest: Steps | None = None
         """What is to be done when it is calm no more; None: the event is to be taken as ever."""
 
@@ -111,11 +111,11 @@ class Calm:
     def _all_plain(self, some: deque[Waiting], judge: Judge) -> bool:
         """Tell whether all that waits is more of one text."""
         for waiting in reversed(some):
-            if waiting is self._seen:
-                break
             parts, unit = waiting.parts, waiting.unit
             if len(parts) != 1 or parts[0].judge is not judge or waiting.called or len(unit.raw) > RENDERED_CHARS:
                 return False
+            if waiting is self._seen:
+                break
             if unit.finished or unit.usage or unit.terminator or len(unit.choices) != 1 or len(unit.deltas) != 1:
                 return False
         if some:
