@@ -217,6 +217,15 @@ def test_g03_most_events_of_prose_are_taken_quickly(name: str) -> None:
     assert sum(twin.calm_events for twin in made) > (0.6 if name in ("scored", "sentences") else 0.85) * len(events)
 
 
+@pytest.mark.parametrize("count", [127, 128, 129, 400])
+def test_g03_more_events_than_leave_at_a_time_come_to_what_they_come_to_in_full(count: int) -> None:
+    said = (*[says(" keeper")] * 4, says(" keeper") * count, ends(), DONE)
+    events = [UpstreamOpened(200, streaming=True), *map(UpstreamBytes, said), UpstreamClosed()]
+    with watched() as made:
+        _play(PLANS["patterns"], events, 0)
+    assert sum(twin.calm_events for twin in made) > 2
+
+
 @pytest.mark.parametrize("folder", sorted(CORPUS.iterdir()), ids=lambda folder: folder.name)
 def test_g03_transcripts_come_to_what_they_come_to_in_full(folder: Path) -> None:
     if not (folder / "case.yaml").exists():

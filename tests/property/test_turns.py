@@ -43,6 +43,7 @@ policies:
   - {name: tox, id: TOX-1, classifiers: [{name: lexicon.toxicity, threshold: 0.8}], actions: [{type: redact}]}
 """
 PLAN = Plan(program=compile_sources([("all.yaml", RULES)], (ClassifierLabel("lexicon.toxicity"),)))
+CALM = Plan(program=compile_sources([("calm.yaml", RULES.partition("  - {name: word")[0])]))
 HEAD = {"id": "c", "object": "chat.completion.chunk", "created": 1, "model": "m"}
 SNIPPETS = st.sampled_from([
     "The quick brown fox. ", "zero risk is here. ", "4111 1111 1111 1111 ", "jane@example.org ", "030 1234567, ",
@@ -164,6 +165,29 @@ def test_g33_a_turn_does_a_bounded_amount_of_work(kind: str) -> None:
 
 MOST_OF_A_STEP = 150_000
 """Between two places at which a turn may end."""
+
+
+def test_g33_a_turn_of_calm_events_does_a_bounded_amount_of_work() -> None:
+    """However many come in one read; each does its work in the end."""
+    said = [event([{"index": 0, "delta": {"content": f" {word}"}}]) for word in ("the", "keeper", "walks", "home")]
+    guard = Guard(surface=CHAT, plan=msgspec.structs.replace(CALM, turn_work=500), digest=digest)
+    meter = guard._course.checking.meter
+    for each in (asked(["hi"], stream=True), UpstreamOpened(200, streaming=True), *map(UpstreamBytes, said)):
+        guard.receive(each, 1.0)
+    assert guard._calm.on
+    happens: AnyEvent | None = UpstreamBytes(b"".join(said * 500))
+    sent = 0
+    while happens is not None:
+        before = meter.spent
+        commands = guard.receive(happens, 1.0)
+        assert meter.spent - before <= 500 + MOST_OF_CALM
+        sent += sum(command.data.count(b"\n\n") for command in commands if isinstance(command, SendDownstream))
+        happens = Resumed() if any(isinstance(command, Yield) for command in commands) else None
+    assert sent == 2000
+
+
+MOST_OF_CALM = 5000
+"""Of events that are read as one, or leave at a time."""
 
 
 def test_g33_a_prompt_over_its_work_is_refused_with_a_reason_and_recorded() -> None:
