@@ -2,8 +2,9 @@
 
 py-spy (`pip install py-spy`; looked for on the path) notes the stack of whoever holds the interpreter's lock, so many
 times a second. A sample counts for the innermost frame whose file or function has a part of its own below. What the
-process has used besides is the system's and the event loop's, outside of Python: waiting, reading, timers; it is the
-CPU time of the process less that of the samples. Times are shares of a token's cost as it was measured in the same run
+process has used besides is outside of Python: the system's and the event loop's (waiting, reading, timers), and the
+products of classifiers, for which the runtime gives the lock back; it is the CPU time of the process less that of the
+samples. Times are shares of a token's cost as it was measured in the same run
 without the profiler, which slows what it looks at. A process that waits for its core counts where it stands: where the
 machine has other work, the share of the system comes out too low, and those of the others are as they are among each
 other. Of n samples a share has a standard error of `sqrt(p (1 - p) / n)`.
@@ -24,7 +25,7 @@ import msgspec
 
 RATE = 200
 """Samples a second: each stops the process for a moment."""
-OUTSIDE = "loop and system: wait, read"
+OUTSIDE = "outside of Python: loop, system, products of models"
 OTHER = "other"
 _FRAME = re.compile(r"^(?P<name>.*) \((?P<file>[^()]*?)(?::\d+)?\)$")
 FUNCTIONS = {("checkstream/proxy/relay.py", "Exchange._flush"): "write"}
