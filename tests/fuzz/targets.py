@@ -29,6 +29,7 @@ from checkstream.core.policy.listing import disassemble
 from checkstream.core.policy.stored import load, stored
 from checkstream.core.terms import Unit
 from checkstream.core.wire import sse
+from checkstream.core.wire.json_text.spans import NAME
 from checkstream.core.wire.mcp.surface import MCP
 from checkstream.core.wire.surface import Edit, Frame, Request, Shaping, Surface
 from checkstream.demo.scenario import read_scenario
@@ -105,7 +106,11 @@ def read_request(surface: Surface, data: bytes) -> None:
     assert [delta.text for delta in again.unit.deltas] == texts
     assert again.extension is None
     places = [place for place, delta in enumerate(request.unit.deltas) if delta.path[0] not in gone]
-    edits = {place: f"<{place}>" for place in range(len(request.unit.deltas)) if place not in request.signed}
+    # A word of the protocol is no text, but it is one under another name: the names before such words stay.
+    paths = [delta.path for delta in request.unit.deltas]
+    read = {path[:size] for path in paths if path[-1] != NAME for size in range(len(path) + 1)}
+    kept = {place for place, path in enumerate(paths) if path[-1] == NAME and path[:-1] not in read}
+    edits = {place: f"<{place}>" for place in range(len(paths)) if place not in {*request.signed, *kept}}
     edited = surface.read_request(surface.write_request(request, edits))
     said = [edits.get(place, request.unit.deltas[place].text) for place in places]
     assert [delta.text for delta in edited.unit.deltas] == said
