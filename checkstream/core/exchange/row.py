@@ -99,7 +99,7 @@ class Row:
             held_s = now - units[0].arrived
             while units and units[0].parts[0].end <= releasable and len(data) < MOST_UNITS:
                 data.append(self._course.outbox.let_go(units[0]))
-        if not units and events and events[0][0] <= releasable and len(data) < MOST_UNITS:
+        if events and events[0][0] <= releasable and len(data) < MOST_UNITS:  # then all units, before them, have left
             if not data:
                 held_s = now - events[0][1]
             some = [events.popleft()]

@@ -38,7 +38,7 @@ def _says_one_text(unit: Unit) -> bool:
     """Tell whether a whole answer is one choice that says one short text, and nothing of it is to be noted."""
     if len(unit.deltas) != 1 or len(unit.choices) != 1 or unit.finished != unit.choices or unit.terminator:
         return False
-    if unit.failure is not None or unit.unscanned or unit.sealed or unit.stray or unit.again:
+    if unit.failure is not None or unit.unscanned or unit.sealed or unit.stray:
         return False
     delta = unit.deltas[0]
     return delta.channel == Channel("content", unit.choices[0]) and 0 < len(delta.text) <= SHORT_CHARS
