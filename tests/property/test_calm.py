@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+from collections.abc import Sequence
 from pathlib import Path
 
 import msgspec
@@ -13,6 +14,8 @@ from hypothesis import strategies as st
 
 from bench.policies import with_classifiers
 from checkstream.bench.scenario import TEXTS
+from checkstream.core.channel.checks import Check
+from checkstream.core.channel.judge import Judge
 from checkstream.core.events import (
     AnyEvent,
     DownstreamClosed,
@@ -24,6 +27,7 @@ from checkstream.core.events import (
     UpstreamClosed,
     UpstreamOpened,
 )
+from checkstream.core.exchange.calm import Calm
 from checkstream.core.exchange.plan import Plan
 from checkstream.core.policy.classifiers import ClassifierLabel
 from checkstream.core.policy.compile import compile_sources
@@ -215,6 +219,28 @@ def test_g03_most_events_of_prose_are_taken_quickly(name: str) -> None:
     with watched() as made:
         _play(PLANS[name], [UpstreamOpened(200, streaming=True), *events, UpstreamClosed()], 0)
     assert sum(twin.calm_events for twin in made) > (0.6 if name in ("scored", "sentences") else 0.85) * len(events)
+
+
+@pytest.mark.parametrize("name", sorted(PLANS.keys() - {"small"}))
+def test_g03_where_several_events_are_read_as_one_nothing_is_to_be_decided_behind_them(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """So nothing could have been decided between them, either."""
+    many: list[int] = []
+    read_some = Calm._read_some
+
+    def look(self: Calm, judge: Judge, texts: Sequence[str], at: int) -> tuple[int, list[Check] | None]:
+        end, checks = read_some(self, judge, texts, at)
+        if checks is not None and end - at > 1:
+            many.append(end - at)
+            assert judge.rests(judge.holdback.releasable)
+        return end, checks
+
+    monkeypatch.setattr(Calm, "_read_some", look)
+    said = [says(f" {word}") for word in (TEXTS / "benign.txt").read_text("utf-8").split()] * 2
+    data = [*said[:4], *(b"".join(said[at : at + 40]) for at in range(4, len(said), 40)), ends(), DONE]
+    _play(PLANS[name], [UpstreamOpened(200, streaming=True), *map(UpstreamBytes, data), UpstreamClosed()], 0)
+    assert many
 
 
 @pytest.mark.parametrize("count", [127, 128, 129, 400])
