@@ -246,7 +246,7 @@ def test_g03_where_several_events_are_read_as_one_nothing_is_to_be_decided_behin
 @pytest.mark.parametrize("count", [127, 128, 129, 400])
 def test_g03_more_events_than_leave_at_a_time_come_to_what_they_come_to_in_full(count: int) -> None:
     said = (*[says(" keeper")] * 4, says(" keeper") * count, ends(), DONE)
-    events = [UpstreamOpened(200, streaming=True), *map(UpstreamBytes, said), UpstreamClosed()]
+    events: list[AnyEvent] = [UpstreamOpened(200, streaming=True), *map(UpstreamBytes, said), UpstreamClosed()]
     with watched() as made:
         _play(PLANS["patterns"], events, 0)
     assert sum(twin.calm_events for twin in made) > 2

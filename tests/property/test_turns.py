@@ -172,7 +172,8 @@ def test_g33_a_turn_of_calm_events_does_a_bounded_amount_of_work() -> None:
     said = [event([{"index": 0, "delta": {"content": f" {word}"}}]) for word in ("the", "keeper", "walks", "home")]
     guard = Guard(surface=CHAT, plan=msgspec.structs.replace(CALM, turn_work=500), digest=digest)
     meter = guard._course.checking.meter
-    for each in (asked(["hi"], stream=True), UpstreamOpened(200, streaming=True), *map(UpstreamBytes, said)):
+    begins: list[AnyEvent] = [asked(["hi"], stream=True), UpstreamOpened(200, streaming=True)]
+    for each in (*begins, *map(UpstreamBytes, said)):
         guard.receive(each, 1.0)
     assert guard._calm.on
     happens: AnyEvent | None = UpstreamBytes(b"".join(said * 500))
