@@ -81,7 +81,7 @@ def left(text: Scored, every: int, calm: int) -> Left:
             continue
         if text.fires[at - 1]:
             return Left(stopped=True, tokens=tokens)
-        risks.take(at, [float(text.risk[at - 1])])
+        risks.take(at, float(text.risk[at - 1]))
         tokens = max(tokens, at - settings.hold(risks.latest[0]))
     return Left(stopped=False, tokens=count)
 
