@@ -12,6 +12,7 @@ CheckstreamError
 ├── FileUnreadable          a file that a command was given is not there or can't be read
 ├── PatternError            a pattern can't be compiled or has no bound
 │   └── PatternSyntaxError  a pattern is not RE2 as we read it; says at which character
+├── FingerprintsInvalid     a file of fingerprints is none, is damaged, or can't be made
 ├── WireError               bytes from outside don't follow their protocol
 │   ├── Unremovable         what policies remove of a request can't go without what stands around it
 │   ├── EventTooLarge       one SSE event passed its cap
@@ -166,6 +167,10 @@ class PatternSyntaxError(PatternError):
         self.regex = regex
         self.position = position
         self.reason = reason
+
+
+class FingerprintsInvalid(CheckstreamError):
+    """A file of fingerprints is none, is damaged or of another version, or can't be made of what was given."""
 
 
 class WireError(CheckstreamError):

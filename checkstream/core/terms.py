@@ -214,6 +214,15 @@ class Dialogue(msgspec.Struct, frozen=True, kw_only=True):
     """The caller's name for it; empty: none was given."""
 
 
+class Recited(msgspec.Struct, frozen=True):
+    """How much of a text is recited, up to a place in it."""
+
+    words: int
+    """Of the recital, from its first word on."""
+    share: float
+    """Words that belong to recitals, of all words of the text up to there; 0..1."""
+
+
 class Finding(msgspec.Struct, frozen=True):
     """A hit of one detector at a span."""
 
@@ -226,6 +235,8 @@ class Finding(msgspec.Struct, frozen=True):
     """The pattern reached its `max_chars` while it could still match, and is treated as matched."""
     hits: int = 1
     """How many it stands for: more than one where very many chain; then the span is from the first to the last."""
+    recited: Recited | None = None
+    """Of a recital."""
 
     @property
     def exact(self) -> bool:

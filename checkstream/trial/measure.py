@@ -14,7 +14,7 @@ from checkstream.core.cel.values import from_json
 from checkstream.core.channel.brief import Brief
 from checkstream.core.channel.checks import HoldSettings
 from checkstream.core.channel.judge import Judge
-from checkstream.core.match.scan import Scan
+from checkstream.core.match.scan import scanning
 from checkstream.core.policy.classifiers import Installed
 from checkstream.core.policy.compile import compile_sources
 from checkstream.core.policy.program import Program
@@ -124,7 +124,7 @@ def _matcher(program: Program) -> Callable[[], object]:
 
     def run() -> None:
         for patterns in (scope.hold, scope.watch):
-            scan = Scan(patterns)
+            scan = scanning(patterns)
             for _ in range(_CHUNKS):
                 scan.feed(_QUIET)
 
@@ -164,7 +164,7 @@ def _decisions(program: Program, cases: Sequence[Case]) -> Callable[[], object]:
     for case in cases:
         facts = Facts(Stage.MIDSTREAM, "content", exchange)
         for patterns in (scope.hold, scope.watch):
-            scan = Scan(patterns)
+            scan = scanning(patterns)
             for finding in (*scan.feed(case.texts[0]), *scan.end()):
                 facts.counts[finding.signal] = facts.counts.get(finding.signal, 0) + 1
         given = case.scores if isinstance(case.scores, dict) else {}

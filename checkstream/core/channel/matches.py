@@ -10,7 +10,7 @@ import msgspec
 from checkstream.core.channel.seam import Seam, Stretch
 from checkstream.core.channel.spaced import Spaced
 from checkstream.core.match.patterns import LEFT_CONTEXT_CHARS, NOTHING, PatternSet
-from checkstream.core.match.scan import Scan
+from checkstream.core.match.scan import AnyScan, scanning
 from checkstream.core.match.work import Work
 from checkstream.core.terms import Finding, Span
 
@@ -55,8 +55,8 @@ class Matches:
         self.free = 0
         """Text before this is not held for what may follow: it was let go."""
         self._patterns = patterns
-        self._scan = Scan(patterns, late=late)
-        self._alone: Scan | None = None
+        self._scan = scanning(patterns, late=late)
+        self._alone: AnyScan | None = None
         """Reads the latest part of a text that has parts, as if it stood alone; `_scan` reads over their bounds."""
         self._alone_at = 0
         """Where that part starts."""
@@ -220,7 +220,7 @@ class Matches:
         elif self._alone is None:
             # What has been decided is the same either way; what was still live is read again, with what stands before.
             start = max(self._scan.live - LEFT_CONTEXT_CHARS, oldest)
-            self._alone, self._alone_at = Scan(self._patterns, self._scan.work), start
+            self._alone, self._alone_at = scanning(self._patterns, self._scan.work), start
             undecided = yield from _reading(self._alone, kept(start))
             undecided += self._alone.end()
             least = self._scan.live
@@ -230,7 +230,7 @@ class Matches:
         alone = [each for each in undecided if each.span.start + self._alone_at >= least]
         self._note_own(alone)
         self._take([], alone, self._alone_at)
-        self._alone, self._alone_at = Scan(self._patterns, self._scan.work), received
+        self._alone, self._alone_at = scanning(self._patterns, self._scan.work), received
 
     def _space(self, received: int, kept: Callable[[int], str], oldest: int) -> Generator[None, None, None]:
         """Read a space behind a part; the arguments are those of `parting`."""
@@ -272,7 +272,7 @@ class Matches:
             if self._read_again == (start, received):  # as its first part has been, just now
                 self.free = received
                 return
-            look = Scan(self._patterns, self._scan.work)
+            look = scanning(self._patterns, self._scan.work)
             found = (yield from _reading(look, kept(start))) + look.end()
             self._take([], [each for each in found if each.span.start + start >= live], start)
         self.free = received
@@ -438,7 +438,7 @@ def _order(finding: Finding) -> tuple[Span, int]:
     return finding.span, finding.signal
 
 
-def _reading(scan: Scan, text: str) -> Generator[None, None, list[Finding]]:
+def _reading(scan: AnyScan, text: str) -> Generator[None, None, list[Finding]]:
     """Read a text in steps; return what is decided in it."""
     found: list[Finding] = []
     for at in range(0, len(text), _STEP_CHARS):

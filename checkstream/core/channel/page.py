@@ -18,7 +18,7 @@ from checkstream.core.channel.holdback import Holdback
 from checkstream.core.channel.json_leaves import JsonLeaves, outside_json_string
 from checkstream.core.channel.replacements import Replacement
 from checkstream.core.match.placeholders import Label
-from checkstream.core.match.scan import Scan
+from checkstream.core.match.scan import scanning
 from checkstream.core.policy import templates
 from checkstream.core.policy.program import RuleMeta
 from checkstream.core.policy.program import Scope as RuleScope
@@ -188,7 +188,7 @@ class Page:
         scope = self._scope
         if not len(scope.hold):
             return False
-        scan = Scan(scope.hold)
+        scan = scanning(scope.hold)
         findings = [
             finding
             for finding in (*scan.feed(text), *scan.end())

@@ -12,7 +12,7 @@ from typing import Protocol
 import msgspec
 
 from checkstream.core.match.patterns import LEFT_CONTEXT_CHARS, PatternSet
-from checkstream.core.match.scan import Scan
+from checkstream.core.match.scan import scanning
 from checkstream.core.match.work import Work
 from checkstream.core.terms import Finding, Span
 
@@ -47,7 +47,7 @@ class Stretch(msgspec.Struct, eq=False):
     def alone(self, patterns: PatternSet, work: Work) -> list[Finding]:
         """Return what it has by itself."""
         if self._alone is None or self._alone[0] is not patterns:
-            scan = Scan(patterns, work)
+            scan = scanning(patterns, work)
             self._alone = patterns, scan.feed(self.text) + scan.end()
         return self._alone[1]
 
@@ -61,7 +61,7 @@ class _Reading:
         self.starts = [0, *accumulate(len(each.text) + len(between) for each in stretches)]
         """Where each of them begins, and what follows them."""
         self.seam = self.starts[-1]
-        self.scan = Scan(patterns, work)
+        self.scan = scanning(patterns, work)
         self.scan.feed("".join([each.text + between for each in stretches]))
 
     @property

@@ -8,7 +8,7 @@ from collections.abc import Generator, Iterable, Sequence
 import msgspec
 
 from checkstream.core.match.patterns import PatternSet
-from checkstream.core.match.scan import Scan
+from checkstream.core.match.scan import scanning
 from checkstream.core.match.work import Work
 from checkstream.core.terms import Finding, Span
 
@@ -39,7 +39,7 @@ class Spaced:
             least: What begins before this in the text is decided.
             work: Takes what reading costs.
         """
-        self._scan = Scan(patterns, work)
+        self._scan = scanning(patterns, work)
         self._first = first
         self._least = least
         self._gaps: list[int] = []

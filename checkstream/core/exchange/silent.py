@@ -6,7 +6,7 @@ from collections.abc import Generator
 
 from checkstream.core.exchange.meter import FEED_WORK, Meter
 from checkstream.core.match.patterns import PatternSet
-from checkstream.core.match.scan import Scan
+from checkstream.core.match.scan import scanning
 from checkstream.core.terms import Finding
 
 SHORT_CHARS = 512
@@ -18,7 +18,7 @@ class Look:
 
     def __init__(self, patterns: PatternSet, *, late: bool) -> None:
         """Begin with no text; `late`: nobody asks before its end what is found."""
-        self._scan = Scan(patterns, late=late)
+        self._scan = scanning(patterns, late=late)
         self._found = False
 
     @property

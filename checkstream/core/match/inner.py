@@ -21,8 +21,9 @@ MOST_LIVE: Final = 16384
 class Reader(Protocol):
     """What searches the inner text (a `Scan`)."""
 
-    live: int
-    """Oldest place of the inner text that is undecided."""
+    @property
+    def live(self) -> int:
+        """Oldest place of the inner text that is undecided."""
 
     def feed(self, text: str) -> list[Finding]:
         """Read on; return what is decided."""

@@ -15,6 +15,7 @@ from typing import Final
 import msgspec
 
 from checkstream.core.match.engine import Behind, Regex, compile_regex, union
+from checkstream.core.match.fingerprints import Fingerprints
 from checkstream.core.match.phrases import Phrase, PhraseIndex, phrase_refine, phrase_regex
 from checkstream.core.match.shapes import GAP_CHARS
 from checkstream.core.match.syntax import parse
@@ -79,8 +80,13 @@ class Pattern(msgspec.Struct, frozen=True, kw_only=True):
     """What a finding carries."""
     name: str
     """For messages, e.g. `EMAIL`."""
-    regex: str
-    """RE2 syntax."""
+    regex: str = ""
+    """RE2 syntax; of a recital nothing."""
+    texts: Fingerprints | None = None
+    """What must not be recited; the pattern is a recital of it (see `recital`), in the text as it comes, without its
+    escapes, and in what stands encoded in it."""
+    words: int = 0
+    """Of the shortest recital that counts."""
     max_chars: int | None = None
     """Characters of the original text after which a match in progress is taken as one; needed when unbounded."""
     refine: Refine | None = None
@@ -138,9 +144,12 @@ class PatternSet:
                 `max_chars`, `max_chars` out of range, or an unknown view.
         """
         self.patterns = tuple(patterns)
+        self.recited = tuple(pattern for pattern in patterns if pattern.texts is not None)
+        """Those that are recitals."""
         phrases = [phrase for number, pattern in enumerate(patterns) if (phrase := _phrase(number, pattern))]
         index = PhraseIndex(phrases) if phrases else None
         literal = index.numbers if index is not None else frozenset()
+        literal |= {number for number, pattern in enumerate(patterns) if pattern.texts is not None}
         made = [_member(number, each) for number, each in enumerate(patterns) if number not in literal]
         tables: dict[tuple[int, ...], Table] = {}
         self.tables: dict[str, Table] = {}
@@ -168,7 +177,7 @@ class PatternSet:
         number of the view up to whose end it is asked: 0 raw, else that in the chain, from 1 on."""
         self.asked = tuple((companion, number) for table, number in self.asleep for companion in table.companions)
         """The same, companion by companion."""
-        self.embeds = bool(self.tables["encoded"].numbers)
+        self.embeds = bool(self.tables["encoded"].numbers or self.recited)
         """Something is searched in what stands encoded."""
         kept = [pattern for pattern in self.patterns if "encoded" in pattern.views]
         self.inner: PatternSet = self if len(kept) == len(self.patterns) else PatternSet(kept)

@@ -8,7 +8,7 @@ more than the context is dropped.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Final
+from typing import Final, TypeAlias
 
 from checkstream.core.match.chain import Chain, undecided
 from checkstream.core.match.decided import Decided, note, note_embedded, taken
@@ -18,6 +18,7 @@ from checkstream.core.match.hidden import Embedded, outs
 from checkstream.core.match.inner import MOST_DEEP
 from checkstream.core.match.lane import NEVER, Found, Lane
 from checkstream.core.match.patterns import NOTHING, PatternSet, Table
+from checkstream.core.match.reciting import Reciting
 from checkstream.core.match.waking import EMBEDDING, changing, trigger_of, without_surrogates
 from checkstream.core.match.word_reader import WordReader
 from checkstream.core.match.work import Work
@@ -395,9 +396,9 @@ class Scan:
         begin = self._inner if self._depth < MOST_DEEP else None
         return Embedded(begin, self._patterns.tables["hidden"], self._encoded_at, self._hex_at, self.work)
 
-    def _inner(self) -> Scan:
+    def _inner(self) -> AnyScan:
         self.work.done += _INNER_WORK
-        return Scan(self._patterns.inner, self.work, self._depth + 1)
+        return scanning(self._patterns.inner, self.work, self._depth + 1)
 
     def _read_embedded(self, *, ended: bool) -> None:
         if self._encoded is not None:
@@ -535,6 +536,15 @@ class Scan:
 
     def _text_from(self, at: int) -> str:
         return self._raw.text[at - self._raw.base :]
+
+
+AnyScan: TypeAlias = Scan | Reciting
+
+
+def scanning(patterns: PatternSet, work: Work | None = None, depth: int = 0, *, late: bool = False) -> AnyScan:
+    """Return what reads one text for all that patterns say, recitals among them; the arguments are those of `Scan`."""
+    scan = Scan(patterns, work, depth, late=late)
+    return Reciting(scan, patterns) if patterns.recited else scan
 
 
 _NO_WORDS: Final = WordReader(NOTHING, None)

@@ -13,7 +13,7 @@ import msgspec
 
 from checkstream.core.cel.values import EvalError, from_json
 from checkstream.core.events import EntityFound
-from checkstream.core.match.scan import Scan
+from checkstream.core.match.scan import AnyScan, scanning
 from checkstream.core.policy.definite import missing_guard
 from checkstream.core.policy.program import Entry, Program, RuleMeta, Scope
 from checkstream.core.policy.spares import covers, spared_with
@@ -147,7 +147,7 @@ class _Look:
         self._spared: dict[Finding, str] = {}
         """What counts for nothing, and why."""
         for patterns in (scope.hold, scope.watch):
-            self._sift(tuple(_findings(Scan(patterns), text)), text)
+            self._sift(tuple(_findings(scanning(patterns), text)), text)
         for finding in _by_models(program, scope, circumstances.entities):
             self._sift((finding,), text)
         self._facts = Facts(
@@ -300,7 +300,7 @@ class _Look:
         return ConditionReport(condition=condition, value="undecided", reason=reason, advice=advice)
 
 
-def _findings(scan: Scan, text: str) -> Iterable[Finding]:
+def _findings(scan: AnyScan, text: str) -> Iterable[Finding]:
     yield from scan.feed(text)
     yield from scan.end()
 

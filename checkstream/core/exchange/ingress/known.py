@@ -10,7 +10,7 @@ from checkstream.core.exchange.quiet import MOST_FINDINGS, Quiet
 from checkstream.core.match import names
 from checkstream.core.match.entities.canonical import keys
 from checkstream.core.match.patterns import PatternSet
-from checkstream.core.match.scan import Scan
+from checkstream.core.match.scan import scanning
 from checkstream.core.policy.program import Program
 from checkstream.core.policy.spares import digest_of
 from checkstream.core.terms import Delta, Finding, Told
@@ -39,7 +39,7 @@ class Search:
 
     def __init__(self, patterns: PatternSet, *, late: bool = False) -> None:
         """Begin with no text; `late`: nobody asks what is `live`."""
-        self._scan = Scan(patterns, late=late)
+        self._scan = scanning(patterns, late=late)
 
     @property
     def ahead(self) -> int:
