@@ -30,6 +30,7 @@ from checkstream.core.exchange.plan import Assessing
 from checkstream.core.match.warm import warming
 from checkstream.core.policy.capabilities import Target
 from checkstream.core.policy.compile import compile_sources
+from checkstream.core.policy.nodes import Given
 from checkstream.core.policy.program import Program
 from checkstream.core.wire.mcp.surface import Mcp
 from checkstream.core.wire.surface import Surface
@@ -109,7 +110,7 @@ def load(read: Callable[[], Config]) -> Loaded:
     files: dict[Path, None] = {}
     faults: dict[Fault, None] = {}
     for policies, reached in targets.items():
-        sources = []
+        sources: list[Given] = []
         for reference in policies:
             file = policy_file(reference)
             files[file] = None

@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import argparse
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
+from checkstream.app.lists import given
 from checkstream.cli import policy_bench, policy_explain, policy_test
 from checkstream.cli.parser import Parser
 from checkstream.cli.results import counted, write_json
 from checkstream.cli.sources import add_models, installed_labels, read_sources
+from checkstream.core.match.fingerprints import Fingerprints
 from checkstream.core.policy.compile import compile_sources
 from checkstream.core.policy.listing import disassemble
 from checkstream.core.policy.program import Program
 from checkstream.core.policy.stored import load, stored
-from checkstream.errors import FaultyFile, FileUnreadable, ModelError, ProgramInvalid
+from checkstream.errors import FaultyFile, FileUnreadable, FingerprintsInvalid, ModelError, ProgramInvalid
 
 _EXAMPLES = """examples:
   checkstream policy check policies/ours.yaml
@@ -82,7 +85,9 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _program(args: argparse.Namespace) -> Program:
-    """Return what policy files compile to; `disassemble` also takes a stored program, which must have its name's hash.
+    """Return what policy files compile to.
+
+    `disassemble` also takes a stored program, which must have its name's hash, and the fingerprints that it names.
 
     Raises:
         PolicyError: a policy can't be used.
@@ -90,10 +95,30 @@ def _program(args: argparse.Namespace) -> Program:
         FileUnreadable: a file is not there or can't be read.
     """
     first = Path(args.files[0])
-    if args.policy_command == "disassemble" and len(args.files) == 1 and first.suffix == ".json":
-        ((_, content),) = read_sources(args.files)
-        return load(content, expected=first.stem)
+    if args.policy_command == "disassemble" and first.suffix == ".json":
+        ((_, content),) = read_sources(args.files[:1])
+        return load(bytes(content), expected=first.stem, texts=_texts(args.files[1:]))
     return compile_sources(read_sources(args.files), installed_labels(args.models))
+
+
+def _texts(files: Sequence[str]) -> dict[str, Fingerprints]:
+    """Return the fingerprints of some files, by digest.
+
+    Raises:
+        ProgramInvalid: a file is none.
+        FileUnreadable: a file is not there or can't be read.
+    """
+    found: dict[str, Fingerprints] = {}
+    for name in files:
+        try:
+            texts = Fingerprints(given(Path(name)))
+        except OSError as error:
+            reason = (error.strerror or "it can't be opened").lower()
+            raise FileUnreadable(f"can't read `{name}`: {reason}; check the path") from error
+        except FingerprintsInvalid as error:
+            raise ProgramInvalid(f"`{name}` can't be used: {error}") from error
+        found[texts.digest] = texts
+    return found
 
 
 def _write(program: Program, folder: Path) -> None:

@@ -14,15 +14,15 @@ from checkstream.errors import FileUnreadable
 from checkstream.scoring.provenance import described_models
 
 
-def read_sources(files: Sequence[str]) -> list[tuple[str, bytes]]:
-    """Return the names and contents of policy files, and of the files that their `allow` names.
+def read_sources(files: Sequence[str]) -> list[tuple[str, bytes | memoryview]]:
+    """Return the names and contents of policy files, and of the files that they name.
 
     `builtin:NAME` is a pack that comes with the package.
 
     Raises:
         FileUnreadable: a file is not there or can't be read.
     """
-    sources: list[tuple[str, bytes]] = []
+    sources: list[tuple[str, bytes | memoryview]] = []
     for name in files:
         try:
             content = read_file(policy_file(name))

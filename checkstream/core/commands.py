@@ -10,7 +10,7 @@ from typing import Literal
 import msgspec
 
 from checkstream.core.conversation import Conversation, Turn
-from checkstream.core.terms import Dialogue, Span, Verdict
+from checkstream.core.terms import Dialogue, Recited, Span, Verdict
 
 
 class Command(msgspec.Struct, frozen=True, tag=True):
@@ -197,6 +197,8 @@ class FindingDigest(msgspec.Struct, frozen=True, kw_only=True):
     view: str
     digest: str
     """Keyed digest of the text of the span, hex."""
+    recited: Recited | msgspec.UnsetType = msgspec.UNSET
+    """Of a recital: how long it is, and how much of the text recites; left out for all else."""
 
 
 class ConversationRecord(msgspec.Struct, frozen=True, kw_only=True):

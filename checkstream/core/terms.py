@@ -353,3 +353,5 @@ class Verdict(msgspec.Struct, frozen=True, kw_only=True):
     """Id of the `allow` rule that made an exception of this one."""
     undecided: bool = False
     """A condition of the rule could not be decided, and the fail mode let it count as if it held."""
+    recited: Recited | msgspec.UnsetType = msgspec.UNSET
+    """Of a recital: how long it is, and how much of the text recites; left out for all else."""

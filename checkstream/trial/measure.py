@@ -17,6 +17,7 @@ from checkstream.core.channel.judge import Judge
 from checkstream.core.match.scan import scanning
 from checkstream.core.policy.classifiers import Installed
 from checkstream.core.policy.compile import compile_sources
+from checkstream.core.policy.nodes import Given
 from checkstream.core.policy.program import Program
 from checkstream.core.policy.stored import stored
 from checkstream.core.policy.vm import Machine, exchange_facts
@@ -40,7 +41,7 @@ class Measure(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def measure(
-    sources: Sequence[tuple[str, bytes]],
+    sources: Sequence[Given],
     labels: Sequence[Installed],
     cases: Sequence[Case],
     *,
@@ -105,7 +106,7 @@ def _seconds(run: Callable[[], object], runs: int) -> float:
     return median(took)
 
 
-def _memory(sources: Sequence[tuple[str, bytes]], labels: Sequence[Installed]) -> int:
+def _memory(sources: Sequence[Given], labels: Sequence[Installed]) -> int:
     """Return how many bytes a program keeps."""
     gc.collect()
     tracemalloc.start()

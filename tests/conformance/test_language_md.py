@@ -46,11 +46,13 @@ from checkstream.core.policy.capabilities import CAN, CHAT, MCP, SURFACES, Targe
 from checkstream.core.policy.classifiers import ClassifierLabel, ModelEntity
 from checkstream.core.policy.compile import compile_sources
 from checkstream.core.policy.placing import action_channels, action_stages
+from checkstream.core.policy.spares_syntax import list_name
 from checkstream.core.terms import STAGE_CHANNELS, Stage
 from checkstream.core.wire import context
 from checkstream.trial.cases import Case, Expect
 from tests.conformance.page import MATRIX, PAGE, cells, quoted, rows
 from tests.conformance.surfaces import CHANNELS
+from tests.fingerprinted import BOOKS
 
 EXAMPLES = [block.partition("```")[0] for block in PAGE.split("```yaml\n")[1:]]
 LABELS = (
@@ -62,7 +64,9 @@ LABELS = (
 
 @pytest.mark.parametrize("number", range(len(EXAMPLES)))
 def test_example_compiles(number: int) -> None:
-    assert compile_sources([(f"example {number}", EXAMPLES[number])], LABELS).rules
+    name = f"example {number}"
+    beside = (list_name(name, "books.fp"), BOOKS)
+    assert compile_sources([(name, EXAMPLES[number]), beside], LABELS).rules
 
 
 def test_there_are_examples() -> None:

@@ -32,7 +32,7 @@ from checkstream.core.policy.action import (
     Stop,
 )
 from checkstream.core.policy.program import RuleMeta, Signal
-from checkstream.core.terms import Channel, Span, Stage, Verdict
+from checkstream.core.terms import Channel, Recited, Span, Stage, Verdict
 
 STRICTNESS = (
     "allow",
@@ -73,6 +73,8 @@ class Firing(msgspec.Struct, frozen=True, kw_only=True):
     confidence: float = 1.0
     undecided: bool = False
     """A condition could not be decided, and the fail mode lets it count as if it held."""
+    recited: Recited | None = None
+    """Of a recital."""
 
     @property
     def label(self) -> str:
@@ -304,6 +306,7 @@ def _verdict(firing: Firing, stage: Stage, channel: Channel, exception: Firing |
         triggers=(firing.signal.title,) if firing.signal is not None else (),
         excepted_by=exception.rule.id if exception is not None else None,
         undecided=firing.undecided,
+        recited=firing.recited or msgspec.UNSET,
     )
 
 

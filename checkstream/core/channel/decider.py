@@ -18,7 +18,7 @@ from checkstream.core.channel.reading import Reading, Risks
 from checkstream.core.match.language import UNDETERMINED
 from checkstream.core.policy.program import Entry, Waits
 from checkstream.core.policy.vm import Machine, counts_undecided
-from checkstream.core.terms import Facts, Span
+from checkstream.core.terms import Facts, Recited, Span
 
 _MAX_POSTPONED = 1000
 """Findings of one rule that a follower keeps for later; more of the same would decide nothing new."""
@@ -35,6 +35,7 @@ class _Postponed(msgspec.Struct, frozen=True):
     language: str
     leading: tuple[float, float]
     """The risk of the text that leads, and its change."""
+    recited: Recited | None
 
 
 class Decider:
@@ -191,7 +192,14 @@ class Decider:
     # --- what fires
 
     def fired(
-        self, signal: int, span: Span, confidence: float, *, covered: bool, exact: bool = True
+        self,
+        signal: int,
+        span: Span,
+        confidence: float,
+        *,
+        covered: bool,
+        exact: bool = True,
+        recited: Recited | None = None,
     ) -> dict[int, Firing]:
         """Return, by number, the rules that a signal fires and that are decided here; those that wait are kept.
 
@@ -201,6 +209,7 @@ class Decider:
             confidence: The score, 1.0 for what was found.
             covered: A check has just covered the span, so that the scores speak of it.
             exact: The span is no wider than what has come; else it makes no exception.
+            recited: What is known of a recital.
         """
         firings: dict[int, Firing] = {}
         self._read(span.end)
@@ -211,11 +220,11 @@ class Decider:
                 continue
             waits = self._program.rules[entry.rule].waits
             if waits is Waits.NO or (waits is Waits.CHECK and covered):
-                firing = self._decide(entry, span, confidence)
+                firing = self._decide(entry, span, confidence, recited)
                 if firing is not None:
                     firings[entry.rule] = firing
             else:
-                self._postpone(waits, entry, span, confidence)
+                self._postpone(waits, entry, span, confidence, recited)
         return firings
 
     def fired_by_check(self, position: int) -> list[Firing]:
@@ -236,7 +245,9 @@ class Decider:
         self._to_end_from = EVERYTHING
         return firings
 
-    def _decide(self, entry: Entry, span: Span, confidence: float = 1.0) -> Firing | None:
+    def _decide(
+        self, entry: Entry, span: Span, confidence: float = 1.0, recited: Recited | None = None
+    ) -> Firing | None:
         """Return the firing of a rule, if it fires; the fail mode decides where the rule can't be decided."""
         rule = self._program.rules[entry.rule]
         fires = self._machine.decide(entry)
@@ -253,6 +264,7 @@ class Decider:
             confidence=confidence,
             mode="enforce" if rule.mode == "enforce" and entry.rule not in self._facts.exchange.shadowed else "shadow",
             undecided=fires is None,
+            recited=recited,
         )
 
     # --- what waits
@@ -263,14 +275,14 @@ class Decider:
         waiting = self._postponed[Waits.CHECK]
         return min(self._to_end_from, *(found.span.start for found in waiting)) if waiting else self._to_end_from
 
-    def _postpone(self, waits: Waits, entry: Entry, span: Span, confidence: float) -> None:
+    def _postpone(self, waits: Waits, entry: Entry, span: Span, confidence: float, recited: Recited | None) -> None:
         """Keep what has just been found and read up to."""
         rule, stream = entry.rule, self._facts.stream
         if not self._leads and self._kept[rule] >= _MAX_POSTPONED:
             self._degrade("findings_not_decided")
             return
         self._kept[rule] += 1
-        found = _Postponed(entry, span, confidence, stream.tokens, stream.language, self._leading)
+        found = _Postponed(entry, span, confidence, stream.tokens, stream.language, self._leading, recited)
         self._postponed[waits].append(found)
         if waits is Waits.END:
             self._to_end_from = min(self._to_end_from, span.start)
@@ -285,7 +297,7 @@ class Decider:
         firings: dict[tuple[str, Span, int], Firing] = {}
         for found in due:
             self._read_again(found)
-            firing = self._decide(found.entry, found.span, found.confidence)
+            firing = self._decide(found.entry, found.span, found.confidence, found.recited)
             if firing is not None:
                 firings.setdefault((firing.rule.id, found.span, found.entry.signal), firing)
         return list(firings.values())

@@ -5,6 +5,8 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Iterable
 
+import msgspec
+
 from checkstream.core.channel.actions import Firing
 from checkstream.core.channel.brief import Place
 from checkstream.core.channel.decider import Decider
@@ -45,7 +47,9 @@ class Noted:
         if place.leads or signal not in place.scope.held:  # else the one that leads has it
             self._keep_digest(finding, place.program.signals[signal].title)
         span = Span(max(finding.span.start, place.prelude), finding.span.end)
-        return self._decider.fired(signal, span, confidence, covered=covered, exact=finding.exact).values()
+        return self._decider.fired(
+            signal, span, confidence, covered=covered, exact=finding.exact, recited=finding.recited
+        ).values()
 
     def _over_seam(self, span: Span) -> bool:
         seams = self._place.seams
@@ -64,5 +68,6 @@ class Noted:
                 span=finding.span.moved(self._place.base),
                 view=finding.view,
                 digest=self._place.brief.digest(self._holdback.text(finding.span)),
+                recited=finding.recited or msgspec.UNSET,
             )
         )

@@ -301,8 +301,9 @@ def _is_harmless(word: str) -> bool:
 
 
 def _kind(trigger: str) -> str:
-    """Return what callers may know of a trigger: the phrases that a policy looks for are its own."""
-    return "phrase" if trigger.startswith("phrase:") else trigger
+    """Return what callers may know of a trigger: phrases that a policy looks for, and texts, are its own."""
+    kind = trigger.partition(":")[0]
+    return kind if kind in _OWN else trigger
 
 
 def _place(verdict: Verdict) -> tuple[int, Channel, tuple[Span, ...], str]:
@@ -311,6 +312,7 @@ def _place(verdict: Verdict) -> tuple[int, Channel, tuple[Span, ...], str]:
 
 
 _ENTITY = "entity:"
+_OWN = frozenset({"phrase", "recital"})
 _STAGES = tuple(Stage)
 _UNTOLD = frozenset({"allow", "log_event"})
 """What these do, no caller sees."""

@@ -45,7 +45,7 @@ SEED: Final = 0x9E3779B97F4A7C15
 FACTOR: Final = 0xBF58476D1CE4E5B9
 SHIFT: Final = 31
 MASK: Final = (1 << 64) - 1
-_MAGIC: Final = b"CSFPRINT"
+MAGIC: Final = b"CSFPRINT"
 _HEAD: Final = struct.Struct("<8sI4HI3Q32s")
 _SUM: Final = 32
 _LOW: Final = (1 << 32) - 1
@@ -95,7 +95,7 @@ class Fingerprints:
             FingerprintsInvalid: it is none, or it is damaged, or of another version.
         """
         view = memoryview(data).cast("B")
-        if len(view) < _HEAD.size or bytes(view[: len(_MAGIC)]) != _MAGIC:
+        if len(view) < _HEAD.size or bytes(view[: len(MAGIC)]) != MAGIC:
             raise FingerprintsInvalid("it is no file of fingerprints; make one with `checkstream fingerprint`")
         _, version, run, probes, gram, window, texts, words, bits, anchors, said = _HEAD.unpack_from(view)
         if version != VERSION:
@@ -158,7 +158,7 @@ def written(*, least: int, texts: int, words: int, filter_: bytes, anchors: byte
     """Return the file."""
     window = window_of(least)
     gram = least - window + 1
-    head = (_MAGIC, VERSION, RUN, PROBES, gram, window, texts, words, 8 * len(filter_), len(anchors) // 8)
+    head = (MAGIC, VERSION, RUN, PROBES, gram, window, texts, words, 8 * len(filter_), len(anchors) // 8)
     body = filter_ + anchors
     unsigned = _HEAD.pack(*head, bytes(_SUM)) + body
     return _HEAD.pack(*head, checksum(memoryview(unsigned)).digest()) + body

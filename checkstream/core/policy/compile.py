@@ -16,7 +16,9 @@ from checkstream.core.cel.verify import MAX_INSTRUCTIONS
 from checkstream.core.policy.capabilities import Target
 from checkstream.core.policy.check import AllOf, AnyOf, CheckedRule, Group, Leaf, Not, Trigger, check_policies
 from checkstream.core.policy.classifiers import Installed
+from checkstream.core.policy.nodes import Given
 from checkstream.core.policy.program import ALWAYS, Entry, Program, RuleMeta, Signal
+from checkstream.core.policy.signals import texts_of
 from checkstream.core.policy.stored import assemble
 from checkstream.core.policy.syntax import Pack, read_policies
 from checkstream.core.policy.variables import found_name, peak_name, score_name, scored_name, variable_of
@@ -43,7 +45,7 @@ def compile_policies(
 
 
 def compile_sources(
-    sources: Sequence[tuple[str, str | bytes]],
+    sources: Sequence[Given],
     classifiers: Sequence[Installed] = (),
     targets: Sequence[Target] = (),
 ) -> Program:
@@ -84,6 +86,7 @@ def _program(packs: Sequence[Pack], checked: Sequence[CheckedRule]) -> Program:
             code=code.instructions,
             entries=tuple(rules.entries),
             packs=tuple(f"{pack.name}@{pack.version}" for pack in packs),
+            texts=texts_of(each.rule.triggers for each in checked if each.rule.triggers is not None),
         )
     except PatternError as error:  # each pattern alone was fine: together they are too much
         file = packs[0].source.name if packs else ""

@@ -13,7 +13,13 @@ from checkstream.core.policy.fields import did_you_mean
 from checkstream.core.policy.groups import Group, Leaf, Not, Trigger, joined
 from checkstream.core.policy.nodes import Place, Placed, Source, shown
 from checkstream.core.policy.program import Signal
-from checkstream.core.policy.signals import entity_signal, model_entity_signal, pattern_signal, phrase_signal
+from checkstream.core.policy.signals import (
+    entity_signal,
+    model_entity_signal,
+    pattern_signal,
+    phrase_signal,
+    recital_signal,
+)
 from checkstream.core.policy.spares_syntax import DOMAIN_ENTITIES, EntityTrigger, spares_for
 from checkstream.core.policy.triggers import ClassifierTrigger, Detectors, PatternTrigger, ThresholdCase, WrittenGroup
 from checkstream.errors import PatternError, PatternSyntaxError
@@ -60,6 +66,7 @@ class TriggerCheck:
             *self._entities(detectors.entities, match_all=match_all),
             *self._patterns(detectors.patterns),
             *self._phrases(detectors.phrases),
+            *((each.file.at, Trigger(recital_signal(each)), ()) for each in detectors.fingerprints),
             *self._scores(detectors.classifiers),
         ):
             signal = trigger.signal

@@ -13,6 +13,7 @@ from typing import Literal
 from checkstream.core.cel.code import Instruction, Op
 from checkstream.core.cel.values import EvalError, Value
 from checkstream.core.match.entities import ENTITIES
+from checkstream.core.match.fingerprints import Fingerprints
 from checkstream.core.match.patterns import NOTHING, Pattern, PatternSet
 from checkstream.core.match.phrases import phrase_refine
 from checkstream.core.match.placeholders import PLACEHOLDER, Placeholders
@@ -24,7 +25,7 @@ from checkstream.core.policy.action import (
     SafeMode,
     holds_text,
 )
-from checkstream.core.policy.program import READ_AS_ONE, Entry, RuleMeta, Scope, Signal, Variable, Waits
+from checkstream.core.policy.program import READ_AS_ONE, Entry, RecitedTexts, RuleMeta, Scope, Signal, Variable, Waits
 from checkstream.core.policy.signals import entity_signal
 from checkstream.core.policy.variables import RECALLED
 from checkstream.core.terms import STAGE_CHANNELS, Facts, Stage
@@ -52,6 +53,7 @@ def scopes_of(
     *,
     placeholders: Placeholders | None = None,
     recalled: frozenset[int] = frozenset(),
+    texts: Mapping[str, Fingerprints] = MappingProxyType({}),
 ) -> Mapping[tuple[Stage, str], Scope]:
     """Return the scope of every stage and channel; equal pattern sets are compiled once.
 
@@ -62,6 +64,7 @@ def scopes_of(
         variables: The program's.
         placeholders: What stands for values that come back; None: none do.
         recalled: Signals of which rules ask what they came to in the conversation.
+        texts: What must not be recited, by digest.
 
     Raises:
         PatternError: the patterns of one scope are too much together.
@@ -77,7 +80,10 @@ def scopes_of(
     def patterns(number: int) -> tuple[Pattern, ...]:
         if number == PLACEHOLDER and placeholders is not None:
             return placeholders.patterns
-        return (pattern_of(number, signals[number]),)
+        signal = signals[number]
+        if isinstance(signal.texts, RecitedTexts):
+            return (recital_of(number, signal.name, signal.texts, texts),)
+        return (pattern_of(number, signal),)
 
     streamed = frozenset(variable.name for variable in variables if variable.kind == "stream")
     return MappingProxyType(
@@ -291,6 +297,11 @@ def pattern_of(number: int, signal: Signal) -> Pattern:
         )
     refine = phrase_refine if signal.kind == "phrase" else None
     return Pattern(signal=number, name=signal.name, regex=regex, max_chars=signal.max_chars, refine=refine)
+
+
+def recital_of(number: int, name: str, recited: RecitedTexts, texts: Mapping[str, Fingerprints]) -> Pattern:
+    """Return what the matcher looks for that is a recital."""
+    return Pattern(signal=number, name=name, texts=texts[recited.digest], words=recited.words)
 
 
 def recent_of(

@@ -14,6 +14,7 @@ from typing import Generic, TypeVar
 import msgspec
 import yaml
 
+from checkstream.core.match.fingerprints import Fingerprints
 from checkstream.errors import Fault
 
 MAX_FILE_CHARS = 524_288
@@ -27,6 +28,8 @@ MAX_SHOWN_CHARS = 60
 MAX_SOURCE_CHARS = 200
 
 T = TypeVar("T")
+Given = tuple[str, str | bytes | memoryview]
+"""The name of a policy file, or of one that it names, and its content; what is mapped is not copied."""
 
 
 class Place(msgspec.Struct, frozen=True, order=True):
@@ -84,8 +87,10 @@ class Source:
         self.name = name
         self.text = text
         self.faults: list[Fault] = []
-        self.lists: Mapping[str, bytes] = {}
+        self.lists: Mapping[str, bytes | memoryview] = {}
         """Content of the files that the policy names, by their paths."""
+        self.fingerprints: dict[str, Fingerprints] = {}
+        """What those of them say that have been read as fingerprints."""
         self._lines = text.splitlines()
         self._dropped = False
 

@@ -26,14 +26,25 @@ Word = Annotated[str, Meta(max_length=100, pattern=r"\A[A-Za-z0-9_.:/+-]+\Z")]
 """A name: it stands in headers, logs and records as it is."""
 Line = Annotated[str, Meta(min_length=1, max_length=1_000)]
 Share = Annotated[float, Meta(ge=0.0, le=1.0)]
+Digest = Annotated[str, Meta(pattern=r"\A[0-9a-f]{64}\Z")]
+MAX_RECITAL_WORDS = 200
+
+
+class RecitedTexts(msgspec.Struct, frozen=True, kw_only=True):
+    """Texts that must not be recited."""
+
+    digest: Digest
+    """Of their file of fingerprints, as `Fingerprints.digest` has it."""
+    words: Annotated[int, Meta(ge=1, le=MAX_RECITAL_WORDS)]
+    """Of the shortest recital that counts."""
 
 
 class Signal(msgspec.Struct, frozen=True, kw_only=True):
     """One detector, shared by every rule that asks for it; its number is its place in `Program.signals`."""
 
-    kind: Literal["pattern", "phrase", "entity", "classifier"]
+    kind: Literal["pattern", "phrase", "entity", "classifier", "recital"]
     name: str
-    """The pattern's name, the phrase, the entity's name, or `model.label`."""
+    """The pattern's name, the phrase, the entity's name, `model.label`, or the path of a file of fingerprints."""
     regex: str | None = None
     """RE2 syntax; None for what a model says."""
     max_chars: int | None = None
@@ -43,6 +54,8 @@ class Signal(msgspec.Struct, frozen=True, kw_only=True):
     """Of an entity that a model finds: the score from which on it counts."""
     spares: Spares | None = None
     """Of an entity: what is found and counts for nothing."""
+    texts: RecitedTexts | msgspec.UnsetType = msgspec.UNSET
+    """Of a recital."""
 
     def lets_pass(self, text: str, told: Told) -> str:
         """Return why a text that was found counts for nothing, in words; empty: it counts."""
@@ -63,7 +76,7 @@ class Signal(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def kind_of_placeholder(self) -> str:
         """What stands in a placeholder for what it finds: `PERSON` in `<PERSON_1>`."""
-        return kind_of(self.name if self.kind != "phrase" else "TERM")
+        return kind_of({"phrase": "TERM", "recital": "TEXT"}.get(self.kind, self.name))
 
     @property
     def classifier(self) -> str:
@@ -290,11 +303,14 @@ class Program(msgspec.Struct, frozen=True, kw_only=True, eq=False):
 
     @property
     def searched(self) -> frozenset[tuple[Pattern, ...]]:
-        """What is searched for together, anywhere."""
+        """What is searched for together, anywhere, with expressions."""
         scopes, remembered = self.scopes.values(), self.remembered.values()
         sets = (*(each.hold for each in scopes), *(each.watch for each in scopes), *(each for each, _ in remembered))
         restored = (each.restored for each in scopes if each.restored is not None)
-        return frozenset(each.patterns for each in (*sets, *restored) if each.patterns)
+        patterns = (each.patterns for each in (*sets, *restored))
+        return frozenset(
+            found for each in patterns if (found := tuple(pattern for pattern in each if pattern.texts is None))
+        )
 
     def scope(self, stage: Stage, channel: str) -> Scope:
         """Return what a channel of the kind `channel` needs at `stage`.

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from checkstream.core.match.entities import ENTITIES
+from checkstream.core.match.fingerprints import Fingerprints
 from checkstream.core.match.phrases import phrase_regex
 from checkstream.core.policy.classifiers import ModelEntity
-from checkstream.core.policy.program import Signal
+from checkstream.core.policy.fingerprints_syntax import FingerprintsTrigger
+from checkstream.core.policy.program import RecitedTexts, Signal
 from checkstream.core.policy.spares import Spares
 from checkstream.core.policy.triggers import PatternTrigger, WrittenGroup
 from checkstream.errors import PatternError
@@ -25,10 +27,11 @@ def model_entity_signal(entity: ModelEntity, spares: Spares | None = None) -> Si
 
 
 def findings_of(groups: Iterator[WrittenGroup]) -> dict[str, list[Signal]]:
-    """Return the patterns and phrases of some trees of triggers by name; those that can't be used are left out."""
+    """Return what is found by some trees of triggers, but for entities, by name; what can't be used is left out."""
     found: dict[str, list[Signal]] = {}
     for group in groups:
         signals = [pattern_signal(pattern) for pattern in group.detectors.patterns]
+        signals += map(recital_signal, group.detectors.fingerprints)
         for phrase in group.detectors.phrases:
             try:
                 signals.append(phrase_signal(phrase.value))
@@ -46,6 +49,21 @@ def findings_of(groups: Iterator[WrittenGroup]) -> dict[str, list[Signal]]:
 def pattern_signal(pattern: PatternTrigger) -> Signal:
     """Return the signal of a pattern."""
     return Signal(kind="pattern", name=pattern.name.value, regex=pattern.regex.value, max_chars=pattern.max_chars)
+
+
+def recital_signal(trigger: FingerprintsTrigger) -> Signal:
+    """Return the signal of recitals of some texts."""
+    texts = RecitedTexts(digest=trigger.texts.digest, words=trigger.words)
+    return Signal(kind="recital", name=trigger.file.value, texts=texts)
+
+
+def texts_of(groups: Iterable[WrittenGroup]) -> dict[str, Fingerprints]:
+    """Return the fingerprints that some trees of triggers name, by their digests."""
+    found: dict[str, Fingerprints] = {}
+    for group in groups:
+        found |= {trigger.texts.digest: trigger.texts for trigger in group.detectors.fingerprints}
+        found |= texts_of(group.items)
+    return found
 
 
 def phrase_signal(phrase: str) -> Signal:

@@ -49,6 +49,7 @@ def check_signals(signals: Sequence[Signal]) -> None:
     """
     for signal in signals:
         plain = signal.regex is None and signal.max_chars is None
+        recites = signal.texts is not msgspec.UNSET
         by_model = signal.model is not None or signal.threshold is not None
         if by_model:
             same = plain and signal.kind == "entity" and None not in {signal.model, signal.threshold}
@@ -59,11 +60,13 @@ def check_signals(signals: Sequence[Signal]) -> None:
         elif signal.kind == "classifier":
             model, point, label = signal.name.partition(".")
             same = plain and bool(model and point and label)
+        elif signal.kind == "recital":
+            same = plain and recites and bool(signal.name)
         elif signal.kind == "phrase":
             same = signal.max_chars is None and signal.regex == _phrase_regex(signal.name)
         else:
             same = signal.regex is not None
-        if not (same and _spares_soundly(signal)):
+        if not (same and recites is (signal.kind == "recital") and _spares_soundly(signal)):
             raise ProgramInvalid(f"the {signal.kind} `{signal.name[:60]}` is not what this version knows by that name")
     if len(set(signals)) < len(signals):
         raise ProgramInvalid("a detector stands twice in the program")

@@ -19,6 +19,8 @@ from checkstream.core.match.entities.canonical import ascii_domain
 from checkstream.core.policy import fields
 from checkstream.core.policy.fields import Fields
 from checkstream.core.policy.nodes import (
+    MAX_FILE_BYTES,
+    Given,
     MappingNode,
     Node,
     Place,
@@ -57,7 +59,7 @@ class EntityTrigger(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def list_name(policy: str, path: str) -> str:
-    """Return the name under which the content of a file of `allow` is given beside its policy."""
+    """Return the name under which the content of a file that a policy names is given beside it."""
     return f"{_MARK}{policy}:{path}"
 
 
@@ -67,7 +69,10 @@ def is_list(name: str) -> bool:
 
 
 def wanted_files(name: str, content: str | bytes) -> tuple[str, ...]:
-    """Return the paths of the files that a policy's `allow` names, each once; of a file that can't be read none."""
+    """Return the paths of the files that a policy's `allow` and `fingerprints` name, each once.
+
+    Of a policy that can't be read none.
+    """
     root = read_nodes(open_source(name, content))
     found: dict[str, None] = {}
     pending: list[Node] = [] if root is None else [root]
@@ -175,7 +180,7 @@ def _read_file(source: Source, path: Placed[str], values: list[str], domains: li
         source.fault(path.at, f"{file} is not there, or can't be read", "its path starts at the policy's folder")
         return
     try:
-        lines = content.decode("utf-8-sig").splitlines()
+        lines = bytes(content[: MAX_FILE_BYTES + 1]).decode("utf-8-sig").splitlines()
     except UnicodeDecodeError:
         source.fault(path.at, f"{file} is not UTF-8", "save it as UTF-8")
         return
@@ -203,7 +208,7 @@ def spares_for(entity: str, written: WrittenSpares | None, *, by_model: bool = F
     return None if found == Spares() else found
 
 
-def lists_of(sources: Sequence[tuple[str, str | bytes]], name: str) -> Mapping[str, bytes]:
+def lists_of(sources: Sequence[Given], name: str) -> Mapping[str, bytes | memoryview]:
     """Return the files that are given for a policy: path -> content."""
     start = list_name(name, "")
     return {

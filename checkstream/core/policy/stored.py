@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Collection, Mapping, Sequence
+from types import MappingProxyType
 from typing import Annotated, Literal
 
 import msgspec
@@ -20,6 +21,7 @@ from checkstream.core.cel.code import Code, Instruction
 from checkstream.core.cel.functions import FUNCTIONS
 from checkstream.core.cel.values import Value
 from checkstream.core.cel.verify import verify
+from checkstream.core.match.fingerprints import Fingerprints
 from checkstream.core.policy.constants import read_constant, written_constant
 from checkstream.core.policy.link import (
     bare_of,
@@ -34,7 +36,7 @@ from checkstream.core.policy.link import (
     worded_of,
 )
 from checkstream.core.policy.naming import placeholders_of, restores_of
-from checkstream.core.policy.program import ALWAYS, Entry, Program, RuleMeta, Signal, Variable
+from checkstream.core.policy.program import ALWAYS, Entry, Program, RecitedTexts, RuleMeta, Signal, Variable
 from checkstream.core.policy.soundness import Soundness, check_signals
 from checkstream.core.policy.variables import CONVERSATION_FIELDS, REQUEST_FIELDS, STREAM_FIELDS
 from checkstream.errors import CheckstreamError, ProgramInvalid
@@ -76,8 +78,9 @@ def assemble(
     code: tuple[Instruction, ...],
     entries: tuple[Entry, ...],
     packs: tuple[str, ...],
+    texts: Mapping[str, Fingerprints] = MappingProxyType({}),
 ) -> Program:
-    """Link the parts of a program.
+    """Link the parts of a program; `texts` are those that its signals name, by digest.
 
     Raises:
         PatternError: the patterns of one scope are too much together.
@@ -86,7 +89,13 @@ def assemble(
     recalls = recalls_of(code, variables, rules)
     bare, recalled = bare_of(rules, entries), recalled_of(code, variables, rules)
     scopes = scopes_of(
-        signals, rules, entries, variables, placeholders=placeholders, recalled=frozenset().union(*recalled.values())
+        signals,
+        rules,
+        entries,
+        variables,
+        placeholders=placeholders,
+        recalled=frozenset().union(*recalled.values()),
+        texts=texts,
     )
     program = Program(
         signals=signals,
@@ -129,15 +138,16 @@ def stored(program: Program) -> bytes:
     return msgspec.json.encode(parts, order="deterministic")
 
 
-def load(data: bytes, expected: str | None = None) -> Program:
+def load(data: bytes, expected: str | None = None, texts: Mapping[str, Fingerprints] = MappingProxyType({})) -> Program:
     """Read a stored program, trusting nothing of it.
 
     Args:
         data: The canonical form.
         expected: The hash that it must have, hex; None: any.
+        texts: Fingerprints that it may name, by digest.
 
     Raises:
-        ProgramInvalid: it is not a program that `stored` has written, or not the expected one.
+        ProgramInvalid: it is not a program that `stored` has written, or not the expected one, or names other texts.
     """
     if len(data) > MAX_BYTES:
         raise ProgramInvalid(f"the program has {len(data)} bytes, the limit is {MAX_BYTES}")
@@ -158,6 +168,7 @@ def load(data: bytes, expected: str | None = None) -> Program:
         titles = tuple(variable.title for variable in parts.variables)
         verify(Code(parts.code, constants, titles), _starts(parts.rules, parts.entries))
         _check_rules(parts)
+        _check_texts(parts.signals, texts)
         return assemble(
             signals=parts.signals,
             rules=parts.rules,
@@ -166,9 +177,27 @@ def load(data: bytes, expected: str | None = None) -> Program:
             code=parts.code,
             entries=parts.entries,
             packs=parts.packs,
+            texts=texts,
         )
     except CheckstreamError as error:
         raise ProgramInvalid(f"the program can't be run: {str(error).partition(chr(10))[0]}") from error
+
+
+def _check_texts(signals: Sequence[Signal], texts: Mapping[str, Fingerprints]) -> None:
+    """Refuse recitals of texts that are not there.
+
+    Raises:
+        ProgramInvalid: one is.
+    """
+    for signal in signals:
+        if not isinstance(signal.texts, RecitedTexts):
+            continue
+        known = texts.get(signal.texts.digest)
+        if known is None:
+            said = f"`{signal.name[:60]}` with the digest `{signal.texts.digest}`"
+            raise ProgramInvalid(f"the program looks for recitals of {said}; give that file, too")
+        if signal.texts.words < known.least:
+            raise ProgramInvalid(f"`{signal.name[:60]}` finds no recitals of {signal.texts.words} words")
 
 
 def _starts(rules: Sequence[RuleMeta], entries: Sequence[Entry]) -> list[int]:

@@ -23,7 +23,17 @@ from checkstream.core.policy import fields
 from checkstream.core.policy.action import SEVERITIES, AnyAction
 from checkstream.core.policy.action_syntax import read_action
 from checkstream.core.policy.fields import Fields, word
-from checkstream.core.policy.nodes import MappingNode, Node, Place, Placed, ScalarNode, Source, open_source, read_nodes
+from checkstream.core.policy.nodes import (
+    Given,
+    MappingNode,
+    Node,
+    Place,
+    Placed,
+    ScalarNode,
+    Source,
+    open_source,
+    read_nodes,
+)
 from checkstream.core.policy.spares_syntax import SPARE_KEYS, is_list, lists_of
 from checkstream.core.policy.triggers import (
     FLAT_KEYS,
@@ -96,7 +106,7 @@ class Pack(msgspec.Struct, frozen=True, kw_only=True):
     rules: tuple[Rule, ...]
 
 
-def load_policies(sources: Sequence[tuple[str, str | bytes]]) -> tuple[Pack, ...]:
+def load_policies(sources: Sequence[Given]) -> tuple[Pack, ...]:
     """Read policy files.
 
     Args:
@@ -112,14 +122,14 @@ def load_policies(sources: Sequence[tuple[str, str | bytes]]) -> tuple[Pack, ...
     return packs
 
 
-def read_policies(sources: Sequence[tuple[str, str | bytes]]) -> tuple[tuple[Pack, ...], tuple[Fault, ...]]:
+def read_policies(sources: Sequence[Given]) -> tuple[tuple[Pack, ...], tuple[Fault, ...]]:
     """Return what could be read of policy files, and the faults of their form, so that more can be looked for."""
     packs: list[Pack] = []
     faults: list[Fault] = []
     for name, content in sources:
         if is_list(name):
             continue
-        source = open_source(name, content)
+        source = open_source(name, bytes(content) if isinstance(content, memoryview) else content)
         source.lists = lists_of(sources, name)
         root = read_nodes(source)
         pack = None if root is None else _pack(source, root)

@@ -1,15 +1,18 @@
 """What a rule asks for, as it was written: detectors, and the groups that they stand in.
 
     triggers    = entities: [entity, ...] | patterns: [pattern, ...] | phrases: [text, ...]
+                | fingerprints: [texts, ...]
                 | classifiers: [classifier, ...], with match: any | all
                 | triggers: group
     group       = {any: [group, ...]} | {all: [group, ...]} | {not: group}
-                | {entities: [...]} | {patterns: [...]} | {phrases: [...]} | {classifiers: [...]}
+                | {entities: [...]} | {patterns: [...]} | {phrases: [...]} | {fingerprints: [...]}
+                | {classifiers: [...]}
     classifier  = {name: word, [threshold: 0..1 | fpr: 0..1], when: [case, ...]}
     case        = {condition: text, threshold: 0..1 | fpr: 0..1}
     pattern     = {name: word, regex: text, max_chars: int}
 
-Of an entity `spares_syntax` reads what it lets pass. What the names mean is not known here: `detectors` asks that.
+Of an entity `spares_syntax` reads what it lets pass, and `fingerprints_syntax` all of texts. What the names mean is not
+known here: `detectors` asks that.
 """
 
 from __future__ import annotations
@@ -21,10 +24,11 @@ import msgspec
 from checkstream.core.match.patterns import MAX_CAP_CHARS
 from checkstream.core.policy import fields
 from checkstream.core.policy.fields import Fields, word
+from checkstream.core.policy.fingerprints_syntax import MAX_FINGERPRINTS, FingerprintsTrigger, read_fingerprints
 from checkstream.core.policy.nodes import Broken, MappingNode, Node, Place, Placed, Source
 from checkstream.core.policy.spares_syntax import SPARE_KEYS, EntityTrigger, read_entities
 
-FLAT_KEYS = ("entities", "patterns", "phrases", "classifiers")
+FLAT_KEYS = ("entities", "patterns", "phrases", "fingerprints", "classifiers")
 GROUP_KEYS = ("any", "all", "not", *FLAT_KEYS)
 MAX_ITEMS = 2_000
 MAX_PHRASES = 10_000
@@ -66,6 +70,7 @@ class Detectors(msgspec.Struct, frozen=True, kw_only=True):
     entities: tuple[EntityTrigger, ...] = ()
     patterns: tuple[PatternTrigger, ...] = ()
     phrases: tuple[Placed[str], ...] = ()
+    fingerprints: tuple[FingerprintsTrigger, ...] = ()
     classifiers: tuple[ClassifierTrigger, ...] = ()
 
 
@@ -81,7 +86,7 @@ class WrittenGroup(msgspec.Struct, frozen=True, kw_only=True):
     def count(self) -> int:
         """How many detectors are named here and below."""
         own = self.detectors
-        named = len(own.entities) + len(own.patterns) + len(own.phrases) + len(own.classifiers)
+        named = sum(map(len, (own.entities, own.patterns, own.phrases, own.fingerprints, own.classifiers)))
         return named + sum(item.count for item in self.items)
 
 
@@ -146,6 +151,9 @@ def _detectors(read: Fields) -> Detectors:
         entities=read_entities(read),
         patterns=read.items("patterns", lambda item: _pattern(source, item), max_items=MAX_ITEMS),
         phrases=read.items("phrases", lambda item: fields.text(source, item, "a phrase"), max_items=MAX_PHRASES),
+        fingerprints=read.items(
+            "fingerprints", lambda item: read_fingerprints(source, item), max_items=MAX_FINGERPRINTS
+        ),
         classifiers=read.items("classifiers", lambda item: _classifier(source, item), max_items=MAX_ITEMS),
     )
 

@@ -9,6 +9,7 @@ import pytest
 
 from checkstream.app.lists import lists_beside
 from checkstream.core.policy.compile import compile_sources
+from checkstream.core.policy.nodes import Given
 from checkstream.errors import PolicyError
 
 POLICY = b"""pack: {name: t, version: 1.0.0}
@@ -17,7 +18,7 @@ policies:
 """
 
 
-def given(folder: Path) -> list[tuple[str, bytes]]:
+def given(folder: Path) -> list[Given]:
     lists = lists_beside("p.yaml", folder / "p.yaml", POLICY)
     return [("p.yaml", POLICY), *((name, content) for name, _, content in lists)]
 
