@@ -35,6 +35,7 @@ from checkstream.core.wire.surfaces import SURFACES
 from checkstream.demo.script import Choice, Script, Split
 from tests.chance import examples
 from tests.drawn import split
+from tests.fingerprinted import file_of
 from tests.fuzz.exchange import run_exchange
 from tests.fuzz.mutate import Mutator
 from tests.fuzz.test_fuzz import seeds
@@ -71,6 +72,10 @@ RESTORED = """
   - {name: psn, id: P-1, stage: [ingress], entities: [EMAIL], actions: [{type: pseudonymise}]}
 """
 LABELS = (ClassifierLabel(TOXICITY),)
+RECITED = """
+  - {name: rec, id: C-1, stage: [midstream], fingerprints: [{file: books.fp}], actions: [{type: redact}]}
+"""
+BOOKS = file_of(["The wood, the tower, a I is at the tower: go, walk the wood. Tower, tower, the wood at a key."], 6)
 PLANS = {
     "patterns": Plan(program=compile_sources([("t.yaml", RULES)], LABELS)),
     "sentences": Plan(program=compile_sources([("t.yaml", RULES + SENTENCES + SCORED)], LABELS)),
@@ -78,6 +83,7 @@ PLANS = {
     "inserted": Plan(program=compile_sources([("t.yaml", RULES + INSERTED)], LABELS)),
     "restored": Plan(program=compile_sources([("t.yaml", RULES + RESTORED)], LABELS)),
     "small": Plan(program=compile_sources([("t.yaml", RULES + SCORED)], LABELS), held_bytes=700, answer_bytes=9000),
+    "recited": Plan(program=compile_sources([("t.yaml", RULES + RECITED), ("allow:t.yaml:books.fp", BOOKS)], LABELS)),
     "defaults": Plan(program=compile_sources([("d.yaml", with_classifiers())])),
 }
 REASONS = ("reasoning_content", "refusal")

@@ -1,0 +1,188 @@
+"""Recitals through the whole guard: no word of one leaves on any surface, at any cut, streamed or whole."""
+
+from __future__ import annotations
+
+import json
+import random
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from checkstream.core.exchange.plan import Plan
+from checkstream.core.terms import Recited
+from checkstream.core.wire.surfaces import SURFACES
+from tests import generated
+from tests.chance import examples
+from tests.fingerprinted import KEEPER, compiled, file_of
+from tests.generated import APIS, cut, events, made_up, sent, speaks_of_it, told
+from tests.guarded import CHAT, DONE, bodies, ends, request, says, text_of, whole
+from tests.playbook import Played, play
+from tests.property.test_every_surface import legal, letters
+from tests.twin import watched
+
+RULE = "  - {{name: r, id: R-1, stage: [midstream], fingerprints: [{{file: books.fp}}], actions: [{{{}}}]}}\n"
+ACTIONS = {
+    "redact": "type: redact, text: '[GONE]'",
+    "words": "type: redact, scope: word",
+    "stop": "type: stop, message: Halt.",
+}
+PASSAGE = "шифр жук фишр рук жирф куш кур шик жуф фужр уж шур риф фук"
+"""In letters that stand nowhere else, as `generated.SECRET`."""
+FEW = file_of([PASSAGE], 8)
+PLANS = {name: Plan(program=compiled(RULE.format(action), books=FEW)) for name, action in ACTIONS.items()}
+KEPT = {name: Plan(program=compiled(RULE.format(action))) for name, action in ACTIONS.items()}
+"""Of English."""
+RECITED = KEEPER[4:160].rsplit(" ", 1)[0]
+WORDS = len(RECITED.split())
+TEXT = f"Well, as I recall: {RECITED}; so it goes, more or less."
+
+
+def said(pieces: list[str], action: str = "redact", *, plan: Plan | None = None) -> Played:
+    streamed = [*map(says, pieces), ends(), DONE]
+    return play(CHAT, plan or KEPT[action], request(), streamed)
+
+
+@pytest.mark.parametrize("surface", APIS)
+@given(chance=st.randoms(use_true_random=False), stream=st.booleans(), action=st.sampled_from(sorted(ACTIONS)))
+@settings(max_examples=examples(40))
+def test_g04_no_letter_of_a_recital_leaves_on_any_surface(
+    surface: str, chance: random.Random, stream: bool, action: str
+) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(generated, "SECRET", PASSAGE)
+        script = made_up(chance, secret=True)
+        spoken = speaks_of_it(surface, script)
+    asked = generated.request(surface, script, stream=stream)
+    pieces = cut(chance, told(surface, script, stream=stream))
+    out = play(SURFACES[surface], PLANS[action], asked, pieces, streaming=stream)
+    assert not letters(list(events(surface, sent(out), stream=stream)))
+    legal(surface, sent(out), stream=stream)
+    assert out.record is not None
+    assert {verdict.rule_id for verdict in out.record.verdicts} == ({"R-1"} if spoken else set())
+
+
+@pytest.mark.parametrize("action", ["redact", "stop"])
+def test_g03_g04_no_word_of_a_recital_leaves_at_any_cut(action: str) -> None:
+    expected = said([TEXT], action)
+    left = text_of(expected)
+    if action == "redact":
+        assert left == TEXT.replace(RECITED, "[GONE]")
+    else:
+        assert left == "Well, as I recall: Halt."
+    for pieces in [*([TEXT[:at], TEXT[at:]] for at in range(1, len(TEXT))), list(TEXT)]:
+        out = said(pieces, action)
+        assert text_of(out) == left
+        assert out.record is not None
+        assert expected.record is not None
+        assert (out.record.verdicts, out.record.findings) == (expected.record.verdicts, expected.record.findings)
+
+
+def test_a_verdict_says_how_long_a_recital_is_and_how_much_of_the_text() -> None:
+    out = said([TEXT])
+    assert out.record is not None
+    (verdict,) = out.record.verdicts
+    (finding,) = out.record.findings
+    assert verdict.triggers == ("recital:books.fp",)
+    assert verdict.recited == finding.recited == Recited(words=WORDS, share=WORDS / (WORDS + 4))
+    assert RECITED[:20] not in str(out.record)
+    told = [body["checkstream"] for body in bodies(out) if "checkstream" in body]
+    assert "books.fp" not in str(told)
+
+
+def test_text_that_recites_less_is_held_and_leaves_as_it_came() -> None:
+    short = f"He said {' '.join(RECITED.split()[:11])} and left."
+    out = said(list(short))
+    assert text_of(out) == short
+    assert out.record is not None
+    assert not out.record.verdicts
+
+
+def test_a_long_recital_leaves_no_word_and_is_one_replacement_for_each_piece() -> None:
+    chance = random.Random(3)
+    book = " ".join(f"{chance.choice('bcdfg')}{chance.choice('aeiou')}{number}" for number in range(400))
+    plan = Plan(program=compiled(RULE.format(ACTIONS["redact"]), books=file_of([book])))
+    spoken = " ".join(book.split()[50:250])
+    out = said([f"Listen: {spoken}. Over."[at : at + 7] for at in range(0, len(spoken) + 15, 7)], plan=plan)
+    assert text_of(out) == "Listen: [GONE] [GONE] [GONE] [GONE]. Over."
+    assert out.record is not None
+    assert [v.recited.words for v in out.record.verdicts if isinstance(v.recited, Recited)] == [64, 128, 192, 200]
+
+
+@pytest.mark.parametrize("size", [3, 9, 40])
+def test_g03_g04_calm_events_around_a_recital_come_to_what_they_come_to_in_full(size: int) -> None:
+    spoken = f"{TEXT} The tide came in. It was late, and the tower stood dark. {TEXT}"
+    pieces = [spoken[at : at + size] for at in range(0, len(spoken), size)]
+    for plan in KEPT.values():
+        with watched() as twins:
+            said(pieces, plan=plan)
+            assert twins
+
+
+def test_g01_a_whole_answer_is_guarded_as_a_streamed_one() -> None:
+    streamed, at_once = said([TEXT]), play(CHAT, KEPT["redact"], request(stream=False), [whole(TEXT)], streaming=False)
+    assert json.loads(sent(at_once))["choices"][0]["message"]["content"] == text_of(streamed)
+    assert streamed.record is not None
+    assert at_once.record is not None
+    assert [v.recited for v in streamed.record.verdicts] == [v.recited for v in at_once.record.verdicts]
+
+
+@pytest.mark.parametrize("action", ["reject, message: No.", "redact, text: '[GONE]'", "log_event"])
+def test_a_prompt_that_recites_is_refused_or_edited(action: str) -> None:
+    rule = RULE.format(f"type: {action}").replace("midstream", "ingress").replace("R-1", "I-1")
+    out = play(CHAT, Plan(program=compiled(rule)), request(f"Go on: {RECITED}"), [says("Hm."), ends(), DONE])
+    assert out.record is not None
+    assert [v.rule_id for v in out.record.verdicts] == ["I-1"]
+    if action.startswith("reject"):
+        assert out.forwarded is None
+        assert out.reply is not None
+        assert b"books.fp" not in out.reply.body
+    else:
+        assert out.forwarded is not None
+        assert (RECITED in json.loads(out.forwarded)["messages"][0]["content"]) is (action == "log_event")
+
+
+CODE = """
+def lamp(room, key):
+    for each in room.lamps:
+        if each.key == key and not each.lit:
+            each.light("match\\n", watts=40)
+            return each
+    raise NoLamp(f"no lamp {key!r} in {room}")
+"""
+
+
+def calls(arguments: str, size: int) -> list[bytes]:
+    """Return the events of a call of a tool, its arguments in pieces."""
+    head = {"index": 0, "id": "c1", "type": "function", "function": {"name": "write_file", "arguments": ""}}
+    found: list[dict[str, Any]] = [{"role": "assistant", "tool_calls": [head]}]
+    pieces = [arguments[at : at + size] for at in range(0, len(arguments), size)]
+    found += [{"tool_calls": [{"index": 0, "function": {"arguments": piece}}]} for piece in pieces]
+    return [generated_event(delta, None) for delta in found] + [generated_event({}, "tool_calls"), DONE]
+
+
+def generated_event(delta: dict[str, Any], reason: str | None) -> bytes:
+    body = {"id": "c", "object": "chat.completion.chunk", "created": 1, "model": "m"}
+    choices = [{"index": 0, "delta": delta, "finish_reason": reason}]
+    return b"data: " + json.dumps({**body, "choices": choices}).encode() + b"\n\n"
+
+
+@pytest.mark.parametrize("ensure_ascii", [True, False])
+def test_source_code_that_a_tool_is_given_is_found_through_its_escapes(ensure_ascii: bool) -> None:
+    plan = Plan(program=compiled(RULE.format(ACTIONS["redact"]), books=file_of([CODE])))
+    arguments = json.dumps({"path": "a\u00e9.py", "text": f"import x\n{CODE}\nprint(1)\n"}, ensure_ascii=ensure_ascii)
+    first: list[str] = []
+    for size in (1, 7, len(arguments)):
+        out = play(CHAT, plan, request(), calls(arguments, size))
+        made = "".join(
+            call["function"].get("arguments", "")
+            for body in bodies(out)
+            for choice in body.get("choices", ())
+            for call in choice["delta"].get("tool_calls", ())
+        )
+        assert json.loads(made)["text"].split("\n")[0] == "import x"
+        assert "watts" not in made
+        assert "NoLamp" not in made
+        first.append(made)
+    assert len(set(first)) == 1
