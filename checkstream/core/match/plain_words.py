@@ -94,13 +94,15 @@ def number_of(form: str) -> int:
 class PlainWords:
     """The words of one text. Positions are code points of the original."""
 
-    __slots__ = ("_ends", "_escape", "_escape_at", "_long", "_starts", "_text", "at", "received")
+    __slots__ = ("_ends", "_escape", "_escape_at", "_long", "_starts", "_text", "at", "escapes", "received")
 
     def __init__(self) -> None:
         """Start before the first character."""
         self.received = 0
         self.at = 0
         """All before this has been read: from here on stands the beginning of a word, or of an escape, if anything."""
+        self.escapes = 0
+        """Characters so far that may have opened an escape."""
         self._escape = ""
         """What an escape may still be made of ..."""
         self._escape_at = 0
@@ -125,6 +127,7 @@ class PlainWords:
             self._escape_at = self.received
             self._read(text, range(at, self.received), range(at + 1, self.received + 1), found)
         else:
+            self.escapes += sum(map(text.count, _TRIGGERS))
             place = 0
             while place < len(text):  # what waits is never longer than so much, wherever the text was cut
                 size = _MOST_UNREAD - len(self._escape)

@@ -33,7 +33,7 @@ MOST_BETWEEN: Final = 256
 PIECE_WORDS: Final = 64
 _MOST_KEPT: Final = 512
 """Words that are behind all that is looked at, before they are forgotten."""
-_WORD_WORK: Final = 4
+_WORD_WORK, _LOOK_WORK, _ESCAPE_WORK = 4, 6, 4
 _NONE: Final = -1
 
 
@@ -161,8 +161,10 @@ class Recital:
     def feed(self, text: str) -> list[Finding]:
         """Read on; return what is found."""
         out: list[Finding] = []
-        self.work.done += 1 + len(text) // 64
-        for word in self._words.feed(text):
+        escapes = self._words.escapes
+        words = self._words.feed(text)
+        self.work.done += 1 + len(text) // 64 + _ESCAPE_WORK * (self._words.escapes - escapes)
+        for word in words:
             self._read(word, out)
         self._gap(self._words.at, out)
         known = self._known
@@ -191,7 +193,7 @@ class Recital:
         return [*out, *(each for each in more if each.signal not in signals)]
 
     def _read(self, word: Word, out: list[Finding]) -> None:
-        self.work.done += _WORD_WORK * len(self._trails)
+        self.work.done += _WORD_WORK + _LOOK_WORK * len(self._trails)
         if word.number is None:
             self._part(out)
             return
