@@ -11,6 +11,7 @@ from checkstream.app.lists import lists_beside
 from checkstream.core.policy.compile import compile_sources
 from checkstream.core.policy.nodes import Given
 from checkstream.errors import PolicyError
+from tests.fingerprinted import BOOKS
 
 POLICY = b"""pack: {name: t, version: 1.0.0}
 policies:
@@ -21,6 +22,27 @@ policies:
 def given(folder: Path) -> list[Given]:
     lists = lists_beside("p.yaml", folder / "p.yaml", POLICY)
     return [("p.yaml", POLICY), *((name, content) for name, _, content in lists)]
+
+
+def test_a_file_of_fingerprints_is_mapped_and_stays_what_it_was(tmp_path: Path) -> None:
+    policy = POLICY.replace(b"entities: [EMAIL], allow: {file: people.txt}", b"fingerprints: [{file: books.fp}]")
+    (tmp_path / "books.fp").write_bytes(BOOKS)
+    ((name, path, content),) = lists_beside("p.yaml", tmp_path / "p.yaml", policy)
+    assert path == tmp_path / "books.fp"
+    assert isinstance(content, memoryview)
+    (tmp_path / "new.fp").write_bytes(BOOKS[:-8])
+    (tmp_path / "new.fp").replace(path)
+    assert content == BOOKS
+    compile_sources([("p.yaml", policy), (name, content)])
+    ((name, _, content),) = lists_beside("p.yaml", tmp_path / "p.yaml", policy)
+    with pytest.raises(PolicyError, match="it is torn"):
+        compile_sources([("p.yaml", policy), (name, content)])
+
+
+def test_a_list_that_is_a_file_of_fingerprints_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "people.txt").write_bytes(BOOKS)
+    with pytest.raises(PolicyError, match="is not UTF-8"):
+        compile_sources(given(tmp_path))
 
 
 def test_a_file_beside_the_policy_is_read_also_by_a_link(tmp_path: Path) -> None:
