@@ -144,6 +144,14 @@ class _Channel(msgspec.Struct, frozen=True, kw_only=True):
     choice: int = 0
 
 
+class _Recited(msgspec.Struct, frozen=True, kw_only=True):
+    words: int = 0
+    share: str = "0"
+
+    def __str__(self) -> str:
+        return f"{counted(self.words, 'word')} recited, a share of {_short(self.share)[:8]} of the text so far"
+
+
 class _Verdict(msgspec.Struct, frozen=True, kw_only=True):
     rule_id: str = "?"
     action: str = ""
@@ -159,6 +167,7 @@ class _Verdict(msgspec.Struct, frozen=True, kw_only=True):
     severity: str | None = None
     excepted_by: str | None = None
     undecided: bool = False
+    recited: _Recited | None = None
 
 
 class _Conversation(msgspec.Struct, frozen=True, kw_only=True):
@@ -362,6 +371,7 @@ def _print_verdicts(record: _Stream) -> None:
             f"set aside by {verdict.excepted_by}" if verdict.excepted_by is not None else None,
             "confirmed" if verdict.rule_id in record.confirmed else None,
             "a condition could not be decided" if verdict.undecided else None,
+            str(verdict.recited) if verdict.recited is not None else None,
             f"severity {verdict.severity}" if verdict.severity is not None else None,
             verdict.regulation,
             verdict.citation,

@@ -55,7 +55,7 @@ def add_arguments(parser: Parser) -> None:
     """Say what the command `fingerprint` takes."""
     parser.describe(
         "Read the texts of a folder and of all below it (prose, source code: UTF-8, or UTF-16 with its mark) and write "
-        "a file of fingerprints, which a policy's `fingerprints` names. It holds hashes and no text. What is no text is "
+        "a file of fingerprints, which a policy's `fingerprints` names. It holds hashes, no text. What is no text is "
         "left out and named; so is what is hidden (`.git`), and links are not followed. The same texts make the same "
         "bytes. Exit 1: a file could not be read; the others are in.",
         examples=_EXAMPLES,

@@ -9,7 +9,7 @@ from msgspec import UNSET
 
 from checkstream.core.commands import Decided, Observe, StreamRecord
 from checkstream.core.conversation import ALARM
-from checkstream.core.terms import unknown_of
+from checkstream.core.terms import Recited, unknown_of
 from checkstream.errors import CheckstreamError, ScoringReason, UpstreamError
 from checkstream.proxy.ids import STREAM, identify, new_id
 from checkstream.proxy.replies import row
@@ -81,6 +81,8 @@ class StreamCounts:
         self._verdicts += 1
         if self._verdicts > _MOST_LOGGED:
             return
+        recited = verdict.recited
+        more = {"words": recited.words, "share": round(recited.share, 3)} if isinstance(recited, Recited) else {}
         self._log.info(
             "verdict",
             stream=self._stream,
@@ -89,6 +91,7 @@ class StreamCounts:
             stage=str(verdict.stage),
             channel=verdict.channel.kind,
             mode=verdict.mode,
+            **more,
         )
 
     def degraded(self, reason: str) -> None:

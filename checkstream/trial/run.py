@@ -18,7 +18,7 @@ from checkstream.core.events import (
 )
 from checkstream.core.exchange.guard import Plan
 from checkstream.core.policy.program import Program
-from checkstream.core.terms import Verdict
+from checkstream.core.terms import Recited, Verdict
 from checkstream.core.wire.surface import Surface
 from checkstream.core.wire.surfaces import SURFACES
 from checkstream.trial.cases import ENDING_ACTIONS, Case
@@ -313,5 +313,6 @@ def summary(verdict: Verdict) -> str:
     why = ", ".join(verdict.triggers)
     notes = [verdict.mode] if verdict.mode != "enforce" else []
     notes += [f"excepted by {verdict.excepted_by}"] if verdict.excepted_by else []
+    notes += [f"{verdict.recited.words} words"] if isinstance(verdict.recited, Recited) else []
     parts = (verdict.rule_id, verdict.action, *notes, where, spans, f"({why})" if why else "")
     return " ".join(part for part in parts if part)
