@@ -22,6 +22,10 @@ from checkstream.audit.segments import find_tail, segment_name
 from checkstream.audit.verify import verify
 from checkstream.cli.replay import replay
 from checkstream.config import bundled, read_config, warnings
+from checkstream.core.match.fingerprints import Fingerprints
+from checkstream.core.match.patterns import Pattern
+from checkstream.core.match.recital import Recital
+from checkstream.core.match.work import Work
 from checkstream.core.policy import templates
 from checkstream.core.policy.classifiers import ClassifierLabel
 from checkstream.core.policy.compile import compile_sources
@@ -38,6 +42,7 @@ from checkstream.errors import (
     ConfigError,
     EventTooLarge,
     FaultyFile,
+    FingerprintsInvalid,
     ModelError,
     PolicyError,
     RequestInvalid,
@@ -49,6 +54,7 @@ from checkstream.scoring.catalog import load_models
 from checkstream.scoring.lexicon import Lexicon
 from checkstream.scoring.tokenizer import Tokenizer
 from tests import stored_programs
+from tests.fingerprinted import KEEPER, resealed
 from tests.fuzz.exchange import CHAT, COMPLETIONS, MESSAGES, POLICY, RESPONSES, run_cuts, run_exchange
 from tests.fuzz.messages import read_message, run_messages, run_messages_cut
 from tests.sse_clients import ONE_FORM
@@ -300,6 +306,19 @@ def read_lexicon(data: bytes) -> None:
             assert all(0 <= score <= 1 for score in lexicon.score(text))
 
 
+def read_fingerprints(data: bytes) -> None:
+    """A file of fingerprints is refused, or read; nothing of one whose checksum is right makes looking dear."""
+    for given in (data, resealed(data)):
+        try:
+            texts = Fingerprints(given)
+        except FingerprintsInvalid:
+            continue
+        recital = Recital([Pattern(signal=0, name="f", texts=texts, words=texts.least)], Work())
+        assert all(
+            each.span.start < each.span.end for each in (*recital.feed(f"{KEEPER} a b c d e " * 3), *recital.end())
+        )
+
+
 def read_graph(data: bytes) -> None:
     """An ONNX file is refused, or keeps all that it needs inside, to whoever reads it by its schema."""
     try:
@@ -407,6 +426,7 @@ TARGETS: Mapping[str, Target] = MappingProxyType(
         "template": read_template,
         "scenario": read_demo_scenario,
         "models": read_models,
+        "fingerprints": read_fingerprints,
         "lexicon": read_lexicon,
         "graph": read_graph,
         "tokenizer": read_tokenizer,

@@ -16,8 +16,8 @@ from checkstream.core.terms import Finding, Span
 
 _STEP_CHARS = 256
 """Of text that is read once more."""
-_LOOKED_BACK_CHARS = 512
-"""What is let go is read together with so much before it."""
+_LOOKED_BACK_CHARS, _RECITED_CHARS = 512, 4096
+"""What is let go is read together with so much before it; with more where recitals are looked for."""
 
 _MOST_CHAINED = 128
 """Findings that overlap, or touch, one the next, and are decided one by one. Of more, those of one detector are one."""
@@ -268,7 +268,8 @@ class Matches:
         self._scan.catch_up()
         live = self._scan.live
         if live < received:
-            start = max(live - LEFT_CONTEXT_CHARS, oldest, received - _LOOKED_BACK_CHARS)
+            back = _RECITED_CHARS if self._patterns.recited else _LOOKED_BACK_CHARS
+            start = max(live - LEFT_CONTEXT_CHARS, oldest, received - back)
             if self._read_again == (start, received):  # as its first part has been, just now
                 self.free = received
                 return

@@ -50,6 +50,9 @@ _HEAD: Final = struct.Struct("<8sI4HI3Q32s")
 _SUM: Final = 32
 _LOW: Final = (1 << 32) - 1
 _READ_BYTES: Final = 1 << 20
+_PART: Final = 4096
+_MOST_RUN: Final = 8
+"""Each word is looked up with as many before it."""
 
 Data = bytes | memoryview
 
@@ -100,7 +103,9 @@ class Fingerprints:
         _, version, run, probes, gram, window, texts, words, bits, anchors, said = _HEAD.unpack_from(view)
         if version != VERSION:
             raise FingerprintsInvalid(f"it is of version {version}, known is {VERSION}; make it anew")
-        if not (1 <= run <= gram <= MOST_WORDS and 1 <= window <= MOST_WORDS and 1 <= probes <= 16):
+        if not (
+            1 <= run <= min(gram, _MOST_RUN) and gram <= MOST_WORDS and 1 <= window <= MOST_WORDS and 1 <= probes <= 16
+        ):
             raise FingerprintsInvalid("its sizes are out of range; make it anew")
         if not (64 <= bits <= 8 * MAX_BYTES and bits % 64 == 0 and 1 <= anchors <= MAX_BYTES // 8):
             raise FingerprintsInvalid("its sizes are out of range; make it anew")
@@ -114,7 +119,7 @@ class Fingerprints:
             raise FingerprintsInvalid("machines with the high byte first can't read it")
         self._filter = view[_HEAD.size : _HEAD.size + bits // 8]
         self._anchors = view[_HEAD.size + bits // 8 :].cast("Q")
-        if not all(map(operator.lt, self._anchors[:-1], self._anchors[1:])):
+        if not _ascending(self._anchors):
             raise FingerprintsInvalid("its anchors are not in order; make it anew")
         self._bits: int = bits
         self._probes: int = probes
@@ -144,6 +149,12 @@ class Fingerprints:
         found = run_hash(numbers)
         place = bisect_left(self._anchors, found)
         return place < len(self._anchors) and self._anchors[place] == found
+
+
+def _ascending(numbers: memoryview) -> bool:
+    """Tell whether numbers ascend; a part at a time, so that other threads run."""
+    parts = (numbers[at : at + _PART + 1] for at in range(0, len(numbers), _PART))
+    return all(all(map(operator.lt, part[:-1], part[1:])) for part in parts)
 
 
 def checksum(view: memoryview) -> hashlib._Hash:
