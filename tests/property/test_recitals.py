@@ -92,7 +92,9 @@ def stretches(texts: Fingerprints, numbers: Sequence[int], wanted: int) -> list[
             return False
         windows = range(low, high - texts.least + 1)
         return all(
-            any(texts.is_anchor(numbers[a : a + texts.gram]) for a in range(w, w + texts.window)) for w in windows
+            texts.has_run(numbers[w : w + texts.least])
+            and any(texts.is_anchor(numbers[a : a + texts.gram]) for a in range(w, w + texts.window))
+            for w in windows
         )
 
     found = [

@@ -2,8 +2,8 @@
 
 Two things are kept, and no word of the texts:
 
-- *runs*: a Bloom filter of all runs of 1 to `run` words. It never denies a run that stands in the texts, so what may
-  still become a recital is known from the first word on.
+- *runs*: a Bloom filter of all runs of 1 to `run` words, and of `least`. It never denies a run that stands in the
+  texts, so what may still become a recital is known from the first word on.
 - *anchors*: winnowed hashes of runs of `gram` words (Schleimer, Wilkerson and Aiken, "Winnowing: Local Algorithms for
   Document Fingerprinting", SIGMOD 2003, section 3): of each `window` grams in a row the least. So each `least` =
   `gram` + `window` - 1 words in a row of a text have an anchor in them: the guarantee that no recital is missed.
@@ -37,7 +37,7 @@ VERSION: Final = 1
 RUN: Final = 4
 """Words of the longest run that the filter knows."""
 PROBES: Final = 4
-BITS_A_WORD: Final = 24
+BITS_A_WORD: Final = 36
 MAX_BYTES: Final = 1 << 30
 LEAST_WORDS, MOST_WORDS = 6, 100
 """That a recital may need to have."""
@@ -134,7 +134,10 @@ class Fingerprints:
         """Of all that it tells, SHA-256 in hex."""
 
     def has_run(self, numbers: Sequence[int]) -> bool:
-        """Tell whether these words, `run` at most, may stand in a row in one of the texts; if they do: True."""
+        """Tell whether these words may stand in a row in one of the texts; if they do, it is so.
+
+        `numbers`: up to `run` of them, or `least`.
+        """
         found = run_hash(numbers)
         low, high, bits, bytes_ = found & _LOW, found >> 32 | 1, self._bits, self._filter
         for _ in range(self._probes):

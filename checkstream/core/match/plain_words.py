@@ -31,7 +31,7 @@ _MOST_KNOWN: Final = 1 << 16
 _MOST_CHARS: Final = 1 << 14
 _NOTHING: Final = "\x01"
 """In place of what shows nothing: it neither is a word nor parts one."""
-_TRIGGERS: Final = "\\%&\x1b\x9b"
+_TRIGGERS: Final = frozenset("\\%&\x1b\x9b")
 """Characters that open an escape."""
 _UNSPACED: Final = r"\p{Han}\p{Hiragana}\p{Katakana}\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}"
 _ALONE: Final = compile_regex(rf"[{_UNSPACED}]")
@@ -123,7 +123,7 @@ class PlainWords:
             text = without_surrogates(text)
         at = self.received
         self.received += len(text)
-        if not self._escape and not any(sign in text for sign in _TRIGGERS):
+        if not self._escape and _TRIGGERS.isdisjoint(text):
             self._escape_at = self.received
             self._read(text, range(at, self.received), range(at + 1, self.received + 1), found)
         else:

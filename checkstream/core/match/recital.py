@@ -3,12 +3,13 @@
 A stretch of words is *supported* by a file of fingerprints when
 
 - each run of up to `run` words in it stands in one of the texts, and
-- each `least` words in a row in it hold an anchor: `gram` words that stand in one of the texts.
+- so do each `least` words in a row in it, and among them stands an anchor.
 
 A *recital* is a supported stretch of so many words as the rule asks for (`least` or more) that can't be made longer.
 Whatever stands in a text is supported (see `fingerprints`), so each run of so many words that text and fingerprinted
 text have in common lies within a recital, whole. What is supported without standing in one text is stitched together
-from pieces of texts, of `gram` words and more, or an accident of hashing.
+from pieces of texts that overlap, of `least` words and more; or the filter is wrong of `least` words, of which those of
+an anchor stand in a text, and all runs of `run` words do.
 
 A word is held while the stretch that it stands in is supported: it may become a recital. A long recital is found in
 pieces of `PIECE_WORDS` words, the last of which has what is left, so that it is not held to its end.
@@ -101,11 +102,15 @@ class _Trail:
         length = known.size - self._start
         if length >= texts.gram and texts.is_anchor(known.last(texts.gram)):
             self._anchor = known.size - texts.gram
-        if length >= texts.least and self._anchor < known.size - texts.least:
+        if length >= texts.least and not self._holds(texts.least):
             self.part(known.size - texts.least + 1, out, last)
             length = texts.least - 1
         if length >= self._wanted and known.size - self.live >= self._piece:
             self._tell(known.size, out)
+
+    def _holds(self, least: int) -> bool:
+        """Tell whether the last `least` words stand in one of the texts."""
+        return self._anchor >= self._known.size - least and self._texts.has_run(self._known.last(least))
 
     def part(self, start: int, out: list[Finding], end: int) -> None:
         """End the stretch before the word `end`; the next one begins with `start`, which may stand before that."""

@@ -80,7 +80,7 @@ class Winnowing:
         window = window_of(self._least)
         kept: list[_Numbers] = []
         for numbers in self._runs:
-            for size in range(1, RUN + 1):
+            for size in (*range(1, RUN + 1), self._least):
                 _mark(filter_, bits, _hashes(numbers, size))
             kept.append(_winnowed(_hashes(numbers, self._least - window + 1), window))
         anchors = np.unique(np.concatenate(kept)).astype("<u8")
