@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from checkstream.core.events import RequestReceived, UpstreamBytes, UpstreamOpened
 from checkstream.core.exchange.plan import Plan
 from checkstream.core.terms import Recited
 from checkstream.core.wire.surfaces import SURFACES
@@ -18,7 +19,7 @@ from tests.chance import examples
 from tests.fingerprinted import KEEPER, compiled, file_of
 from tests.generated import APIS, cut, events, made_up, sent, speaks_of_it, told
 from tests.guarded import CHAT, DONE, bodies, ends, request, says, text_of, whole
-from tests.playbook import Played, play
+from tests.playbook import Exchange, Played, play
 from tests.property.test_every_surface import legal, letters
 from tests.twin import watched
 
@@ -141,6 +142,39 @@ def test_a_prompt_that_recites_is_refused_or_edited(action: str) -> None:
     else:
         assert out.forwarded is not None
         assert (RECITED in json.loads(out.forwarded)["messages"][0]["content"]) is (action == "log_event")
+
+
+@pytest.mark.parametrize(
+    ("rule", "left"),
+    [
+        (RULE.format(ACTIONS["redact"]).replace("id: R-1", "id: R-1, mode: shadow"), TEXT),
+        (RULE.format("type: log_event"), TEXT),
+        (
+            RULE.format("type: inject_disclaimer, text: (Not mine.)").replace("midstream", "egress"),
+            f"{TEXT}(Not mine.)",
+        ),
+    ],
+)
+def test_a_rule_that_changes_nothing_of_the_text_holds_none_of_it(rule: str, left: str) -> None:
+    plan = Plan(program=compiled(rule))
+    exchange = Exchange(CHAT, plan)
+    exchange.send(RequestReceived(request()))
+    exchange.send(UpstreamOpened(200, streaming=True))
+    exchange.send(UpstreamBytes(says(TEXT[:150])))
+    assert text_of(exchange.out) == TEXT[:150]
+    out = said(list(TEXT), plan=plan)
+    assert text_of(out).replace("\n\n", "") == left
+    assert out.record is not None
+    assert [v.recited for v in out.record.verdicts] == [Recited(words=WORDS, share=WORDS / (WORDS + 4))]
+
+
+def test_a_recital_of_the_users_can_be_kept_from_the_model_and_comes_back() -> None:
+    rule = RULE.format("type: pseudonymise").replace("midstream", "ingress")
+    answer = [says("You sent "), says("<TEXT"), says("_1> to me."), ends(), DONE]
+    out = play(CHAT, Plan(program=compiled(rule)), request(f"Look: {RECITED}"), answer)
+    assert out.forwarded is not None
+    assert json.loads(out.forwarded)["messages"][0]["content"] == "Look: <TEXT_1>"
+    assert text_of(out) == f"You sent {RECITED} to me."
 
 
 CODE = """
