@@ -163,7 +163,7 @@ class PlainWords:
         """Read text without escapes; `starts` and `ends` say where each of its characters stands in the original."""
         if self._text:
             text = self._text + text
-            starts, ends = [*self._starts, *starts], [*self._ends, *ends]
+            starts, ends = _joined(self._starts, starts), _joined(self._ends, ends)
             self._text = ""
         if not text:
             return
@@ -205,6 +205,12 @@ class PlainWords:
         size = 0 if _ALONE.match(rest) is not None else len(rest)
         self._long = size == len(spaced)
         return size
+
+
+def _joined(before: Sequence[int], places: Sequence[int]) -> Sequence[int]:
+    if isinstance(before, range) and isinstance(places, range) and before.stop == places.start:
+        return range(before.start, places.stop)
+    return [*before, *places]
 
 
 def _parts(run: str) -> list[str]:

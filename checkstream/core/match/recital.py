@@ -92,14 +92,13 @@ class _Trail:
     def read(self, out: list[Finding]) -> None:
         """Read the word that has just been added."""
         known, texts = self._known, self._texts
-        last = known.size - 1
-        most = min(known.size - self._start, texts.run)
-        size = most
-        while size and not texts.has_run(known.last(size)):
+        last, length = known.size - 1, known.size - self._start
+        size = most = min(length, texts.run)
+        while size and not texts.has_run(known.numbers[-size:]):
             size -= 1
         if size < most:
             self.part(known.size - size, out, last)
-        length = known.size - self._start
+            length = size
         if length >= texts.gram and texts.is_anchor(known.last(texts.gram)):
             self._anchor = known.size - texts.gram
         if length >= texts.least and not self._holds(texts.least):
