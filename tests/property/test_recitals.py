@@ -19,12 +19,13 @@ from checkstream.core.match.recital import PIECE_WORDS, Recital
 from checkstream.core.match.scan import scanning
 from checkstream.core.match.winnowing import Winnowing
 from checkstream.core.match.work import Work
-from checkstream.core.terms import Finding
+from checkstream.core.terms import Finding, Recited
 from tests.chance import examples
 from tests.property.match_strategies import cuts, pieces
 
 FEW = st.sampled_from(["a", "b", "c"])
 SOME = st.sampled_from([f"w{number}" for number in range(40)])
+ENCODED = "dGhlIHF1aWNrIGJyb3duIGZveCBqdW1wcyBvdmVyIHRoZSBsYXp5IGRvZyBhbmQgcnVucyBhd2F5"
 PANGRAM = "the quick brown fox jumps over the lazy dog and runs away"
 GAPS = st.sampled_from([" ", " ", " ", ", ", "\n", " -- ", "**", "\\n", "\u00a0", ". \u201c"])
 
@@ -216,13 +217,18 @@ def test_a_long_recital_is_found_in_pieces_and_counted_as_one() -> None:
         ("\\\\nthe quick\\\\n\\\\tbrown fox jumps over the lazy dog", True),
         ("the quick brown fox jumped over the lazy dog", False),
         ("the quick brown fox " + "." * 300 + " jumps over the lazy dog", False),
-        ("dGhlIHF1aWNrIGJyb3duIGZveCBqdW1wcyBvdmVyIHRoZSBsYXp5IGRvZyBhbmQgcnVucyBhd2F5", True),
+        (ENCODED, True),
     ],
 )
 def test_g18_a_recital_is_found_in_another_dress(said: str, finds: bool) -> None:
     texts = prints([PANGRAM.split()], 9)
     found, _ = recited(PatternSet([pattern(texts)]), list(said))
     assert bool(found) is finds
+
+
+def test_of_an_encoded_recital_is_told_how_long_it_is() -> None:
+    found, _ = recited(PatternSet([pattern(prints([PANGRAM.split()], 9))]), [f"See: {ENCODED} and so on"])
+    assert [(each.view, each.recited) for each in found] == [("encoded", Recited(words=12, share=1.0))]
 
 
 def test_each_character_is_a_word_where_no_space_stands_between_them() -> None:

@@ -7,10 +7,10 @@ from typing import Final
 from checkstream.core.match.hidden import Outs
 from checkstream.core.match.lane import Found
 from checkstream.core.match.patterns import VIEWS
-from checkstream.core.terms import Finding, Span
+from checkstream.core.terms import Finding, Recited, Span
 
-Decided = dict[tuple[int, int, int], tuple[int, bool]]
-"""Start, end and signal -> rank of the first view that found it, and whether it is capped."""
+Decided = dict[tuple[int, int, int], tuple[int, bool, Recited | None]]
+"""Start, end and signal -> rank of the first view that found it, whether it is capped, and what it recites."""
 _RANK: Final = {name: rank for rank, name in enumerate(VIEWS)}
 
 
@@ -18,9 +18,9 @@ def note(decided: Decided, view: str, found: list[Found]) -> None:
     """Remember what a view has decided; of equal findings the first view's stays."""
     for each in found:
         key = (each.start, each.end, each.signal)
-        value = (_RANK[view], each.capped)
-        if key not in decided or value < decided[key]:
-            decided[key] = value
+        rank, known = _RANK[view], decided.get(key)
+        if known is None or (rank, each.capped) < known[:2]:
+            decided[key] = rank, each.capped, each.recited
 
 
 def note_embedded(decided: Decided, found: Outs) -> None:
@@ -33,6 +33,7 @@ def taken(decided: Decided, live: int) -> list[Finding]:
     """Take out, in order, the findings that start before `live`: by now every view has decided on them."""
     out: list[Finding] = []
     for key in sorted(key for key in decided if key[0] < live):
-        rank, capped = decided.pop(key)
-        out.append(Finding(signal=key[2], span=Span(key[0], key[1]), view=VIEWS[rank], capped=capped))
+        rank, capped, recited = decided.pop(key)
+        span = Span(key[0], key[1])
+        out.append(Finding(signal=key[2], span=span, view=VIEWS[rank], capped=capped, recited=recited))
     return out

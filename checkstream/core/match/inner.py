@@ -89,4 +89,4 @@ class Inner:
     def _tell(self, findings: Sequence[Finding], out: list[Found]) -> None:
         for each in findings:
             low, high = each.span.start - self._base, each.span.end - self._base
-            out.append(Found(self._starts[low], self._ends[high - 1], each.signal, each.capped))
+            out.append(Found(self._starts[low], self._ends[high - 1], each.signal, each.capped, each.recited))

@@ -17,6 +17,7 @@ from checkstream.core.match.engine import Regex
 from checkstream.core.match.patterns import LEFT_CONTEXT_CHARS, Member, Table
 from checkstream.core.match.phrase_search import Match, PhraseSearch
 from checkstream.core.match.work import CANDIDATE, QUESTION, Work
+from checkstream.core.terms import Recited
 
 NEVER: Final = 1 << 62
 """An offset that no channel reaches."""
@@ -33,6 +34,8 @@ class Found(msgspec.Struct, frozen=True):
     end: int
     signal: int
     capped: bool = False
+    recited: Recited | None = None
+    """Of a recital in a text that stands in this one: how much of that recites."""
 
 
 _Hit = tuple[int, list[Found], int]

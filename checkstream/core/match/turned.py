@@ -98,7 +98,7 @@ class Turned:
         reader = self._open()
         findings = [*reader.feed(self._said[::-1]), *reader.end()]
         out += [
-            Found(end - each.span.end, end - each.span.start, each.signal, each.capped)
+            Found(end - each.span.end, end - each.span.start, each.signal, each.capped, each.recited)
             for each in findings
             if end - each.span.start > self._known
         ]
