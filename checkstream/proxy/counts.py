@@ -13,6 +13,7 @@ from checkstream.core.terms import Recited, unknown_of
 from checkstream.errors import CheckstreamError, ScoringReason, UpstreamError
 from checkstream.proxy.ids import STREAM, identify, new_id
 from checkstream.proxy.replies import row
+from checkstream.telemetry.drift import Counts, Key
 from checkstream.telemetry.logs import Log
 from checkstream.telemetry.metrics import Metrics
 
@@ -172,10 +173,9 @@ class StreamCounts:
             cause=cause,
         )
 
-    def scored(self, scores: Mapping[str, float]) -> None:
-        """Note what classifiers said, each under its own name (`model.label`)."""
-        for classifier, score in scores.items():
-            self._metrics.score.of(classifier).observe(score)
+    def scored(self, scores: Mapping[str, float], *, ingress: bool) -> None:
+        """Note what classifiers said of a text, each under its own name (`model.label`)."""
+        self._metrics.scores.count(scores, "ingress" if ingress else "midstream")
 
     def crashed(self, error: BaseException) -> None:
         """Log a bug, or an audit chain that can't be written."""
@@ -258,6 +258,10 @@ class Counted:
     def breaker(self, detector: str, lane: str, state: str) -> None:
         """Log that a classifier's circuit changed."""
         self._log.warning("breaker", detector=detector, lane=lane, state=state)
+
+    def expect(self, reference: Mapping[Key, Counts]) -> None:
+        """Say what classifiers' scores are held against."""
+        self._metrics.scores.expect(reference)
 
     def observe(self, *, streams: int, held_bytes: int, conversations: int) -> None:
         """Set the gauges to what they are now."""

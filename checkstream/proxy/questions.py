@@ -156,26 +156,27 @@ class Questions:
                 parts=command.parts,
             )
             if asked.settled:
-                self._scored(command.ticket, asked.answered())
+                self._scored(command, asked.answered())
                 return
         except Exception as error:  # noqa: BLE001 - a broken classifier meets the fail mode, never the process (G23)
             self._not_scored(command.ticket, error)
             return
-        task = self._tasks.create_task(self._wait_for(command.ticket, asked))
+        task = self._tasks.create_task(self._wait_for(command, asked))
         self._keep(task)
         task.add_done_callback(lambda _: asked.leave())  # cancelled before it began, it did not leave by itself
 
-    async def _wait_for(self, ticket: int, asked: Asked) -> None:
+    async def _wait_for(self, command: do.Score, asked: Asked) -> None:
         try:
             checked = await asked.answer()
         except Exception as error:  # noqa: BLE001 - as above
-            self._not_scored(ticket, error)
+            self._not_scored(command.ticket, error)
         else:
-            self._scored(ticket, checked)
+            self._scored(command, checked)
 
-    def _scored(self, ticket: int, checked: Checked) -> None:
-        self._counts.scored(checked.scores)
-        self._post(on.Scored(ticket, checked.scores, checked.entities))
+    def _scored(self, command: do.Score, checked: Checked) -> None:
+        if not checked.again:  # a chat sends its history with each request: one text would be most of what is counted
+            self._counts.scored(checked.scores, ingress=command.ingress)
+        self._post(on.Scored(command.ticket, checked.scores, checked.entities))
 
     def _not_scored(self, ticket: int, error: Exception) -> None:
         if isinstance(error, ScoringError):

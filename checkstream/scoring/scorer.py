@@ -63,6 +63,8 @@ class Checked(msgspec.Struct, frozen=True):
     """`classifier.label` -> 0..1, for every label of every classifier asked."""
     entities: tuple[EntityFound, ...] = ()
     """In order of their place; those of one classifier don't overlap."""
+    again: bool = False
+    """All of it was known, since the text has come from the same caller before."""
 
 
 class Asked:
@@ -84,7 +86,7 @@ class Asked:
             ScoringError: see `answer`.
         """
         try:
-            return _joined((names, ticket.future.result()) for names, ticket in self._tickets)
+            return self._joined((names, ticket.future.result()) for names, ticket in self._tickets)
         finally:
             self.leave()
 
@@ -96,9 +98,20 @@ class Asked:
                 `garbage`, `rested` or, when it closes, `overload`. What the others say is not kept.
         """
         try:
-            return _joined([(names, await ticket.future) for names, ticket in self._tickets])
+            return self._joined([(names, await ticket.future) for names, ticket in self._tickets])
         finally:
             self.leave()
+
+    def _joined(self, readings: Iterable[tuple[Sequence[str], Reading]]) -> Checked:
+        """Join what classifiers say of the text, each with the names of its scores."""
+        scores: dict[str, float] = {}
+        found: list[EntityFound] = []
+        for names, reading in readings:
+            scores.update(zip(names, reading.scores.tolist(), strict=True))
+            found += reading.entities
+        found.sort(key=lambda entity: (entity.start, entity.end, entity.entity))
+        again = all(ticket.recalled for _, ticket in self._tickets)
+        return Checked(scores, tuple(found), again)
 
     def leave(self) -> None:
         """Wait no longer; harmless after the answer."""
@@ -315,17 +328,6 @@ def cores() -> int:
 def _known(session: Session) -> Known | None:
     """Return a memory for what is dear to read, and has a model that can't change unseen."""
     return None if session.inline or isinstance(session, RemoteSession) else Known()
-
-
-def _joined(readings: Iterable[tuple[Sequence[str], Reading]]) -> Checked:
-    """Join what classifiers say of one text, each with the names of its scores."""
-    scores: dict[str, float] = {}
-    found: list[EntityFound] = []
-    for names, reading in readings:
-        scores.update(zip(names, reading.scores.tolist(), strict=True))
-        found += reading.entities
-    found.sort(key=lambda entity: (entity.start, entity.end, entity.entity))
-    return Checked(scores, tuple(found))
 
 
 def _lane_name(*, ingress: bool) -> str:

@@ -81,6 +81,8 @@ class Ticket:
         """All of it is cut."""
         self.parted = False
         """It has several windows."""
+        self.recalled = False
+        """What is said of it was known."""
         self._deadline_s = deadline_s
         self._issuer = issuer
         self._missing = 0
@@ -144,7 +146,7 @@ class Ticket:
 
     def recall(self, reading: Reading) -> None:
         """Settle with what is known already; the issuer does not hear of it, since nothing was asked of its model."""
-        self._over = True
+        self._over = self.recalled = True
         self.future.set_result(reading)
 
     def fail(self, error: ScoringError) -> None:

@@ -9,15 +9,18 @@ number of series is bounded by the policies in force.
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Generic, Literal, TypeVar, cast
 
 import msgspec
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 from prometheus_client.metrics import MetricWrapperBase
-from prometheus_client.metrics_core import HistogramMetricFamily
+from prometheus_client.metrics_core import GaugeMetricFamily, HistogramMetricFamily, Metric
 from prometheus_client.registry import Collector
 from prometheus_client.utils import floatToGoString
+
+from checkstream.telemetry.drift import BOUNDS, Counts, Drift, Key, cumulated, drifts
+from checkstream.telemetry.scores import Scores
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 """What `Metrics.render` returns, as HTTP names it."""
@@ -32,7 +35,7 @@ _TOKEN_GAPS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5
 _FAST = (0.00001, 0.000025, 0.00005, 0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01)
 _RISKS = (0.0, 15.0, 34.0, 50.0, 69.0, 80.0, 90.0, 100.0)
 """The bands LOW, MEDIUM and HIGH end at 34, 69 and 100."""
-_SCORES = (0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95)
+_OF_SCORES = ("classifier", "stage")
 
 
 class MetricSpec(msgspec.Struct, frozen=True):
@@ -59,7 +62,17 @@ SPECS = (
     MetricSpec("checkstream_check_seconds", "histogram", "Time of one check by a detector", ("detector",), _CHECKS),
     MetricSpec("checkstream_ingress_seconds", "histogram", "Time that the checks of a prompt took", (), _WAITS),
     MetricSpec("checkstream_policy_seconds", "histogram", "Time that the guard took over one exchange", (), _FAST),
-    MetricSpec("checkstream_score", "histogram", "Scores of classifiers, 0 to 1", ("classifier",), _SCORES),
+    MetricSpec("checkstream_score", "histogram", "Scores of classifiers, 0 to 1", _OF_SCORES, BOUNDS),
+    MetricSpec("checkstream_score_day", "gauge", "Scores of 24 hours, up to `le`", (*_OF_SCORES, "le")),
+    MetricSpec(
+        "checkstream_score_reference",
+        "gauge",
+        "Scores of calm texts, up to `le`, that the day is held against",
+        (*_OF_SCORES, "le"),
+        common=True,
+    ),
+    MetricSpec("checkstream_drift_psi", "gauge", "Population stability index of the day's scores", _OF_SCORES),
+    MetricSpec("checkstream_drift_ks", "gauge", "Widest gap between the day's scores and the reference", _OF_SCORES),
     MetricSpec("checkstream_held_bytes", "gauge", "Bytes received and not yet sent, all streams"),
     MetricSpec("checkstream_degraded_total", "counter", "Checks that ran less, later or not at all", ("reason",)),
     MetricSpec("checkstream_unscanned_total", "counter", "Exchanges of which something was not read", ("stage",)),
@@ -139,6 +152,47 @@ class Tally(Collector):
         yield HistogramMetricFamily(self._spec.name, self._spec.help, buckets=buckets, sum_value=self._sum)
 
 
+class Scored(Collector):
+    """The scores of one process, and how far they are from what they are held against."""
+
+    def __init__(self, scores: Scores) -> None:
+        """Tell of `scores`."""
+        self._scores = scores
+
+    def collect(self) -> Iterator[Metric]:
+        """Yield what has been counted."""
+        every = HistogramMetricFamily(*_head("checkstream_score"), labels=_OF_SCORES)
+        for key, tally in self._scores.total.items():
+            every.add_metric(key, cumulated(tally.counts), tally.sum)
+        yield every
+        today, reference = self._scores.today, self._scores.reference
+        yield of_bins("checkstream_score_day", today)
+        yield of_bins("checkstream_score_reference", reference)
+        yield from of_drifts(drifts(reference, today))
+
+
+def of_bins(name: str, histograms: Mapping[Key, Counts]) -> Metric:
+    """Return histograms as a gauge of the table: they may fall."""
+    family = GaugeMetricFamily(*_head(name), labels=(*_OF_SCORES, "le"))
+    for key, counts in histograms.items():
+        for end, count in cumulated(counts):
+            family.add_metric((*key, end), count)
+    return family
+
+
+def of_drifts(drifts: Mapping[Key, Drift]) -> Iterator[Metric]:
+    """Yield how far scores are from what they are held against, as gauges of the table."""
+    for what in ("psi", "ks"):
+        family = GaugeMetricFamily(*_head(f"checkstream_drift_{what}"), labels=_OF_SCORES)
+        for key, drift in drifts.items():
+            family.add_metric(key, getattr(drift, what))
+        yield family
+
+
+def _head(name: str) -> tuple[str, str]:
+    return next((spec.name, spec.help) for spec in SPECS if spec.name == name)
+
+
 class Metrics:
     """The metrics of one process. Plain attributes, so that the hot path counts without a look-up."""
 
@@ -156,7 +210,8 @@ class Metrics:
         self.check = Family(self._make(Histogram, "checkstream_check_seconds"), 1)
         self.ingress = self._make(Histogram, "checkstream_ingress_seconds")
         self.policy = self._make(Histogram, "checkstream_policy_seconds")
-        self.score = Family(self._make(Histogram, "checkstream_score"), 1)
+        self.scores = Scores()
+        self.registry.register(Scored(self.scores))
         self.held_bytes = self._make(Gauge, "checkstream_held_bytes")
         self.degraded = Family(self._make(Counter, "checkstream_degraded_total"), 1)
         self.unscanned = Family(self._make(Counter, "checkstream_unscanned_total"), 1)

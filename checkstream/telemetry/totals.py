@@ -1,19 +1,21 @@
 """What several processes have counted, as one: the sums, which never fall when a process ends.
 
 Counters and histograms of all processes are added; so are gauges, but for those that tell of something that all
-processes have in common. INVARIANT: what was told once is never taken back; only gauges end with their process.
+processes have in common, and for how far scores have drifted, which is reckoned from the sums. INVARIANT: what was told
+once is never taken back; only gauges end with their process.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 
 import msgspec
 from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.metrics_core import Metric
 from prometheus_client.registry import Collector
 
-from checkstream.telemetry.metrics import SPECS, Metrics
+from checkstream.telemetry.drift import drifts, histograms
+from checkstream.telemetry.metrics import SPECS, Metrics, of_drifts
 
 _COMMON = frozenset(spec.name for spec in SPECS if spec.common)
 
@@ -56,18 +58,14 @@ def heard(body: bytes) -> Figures:
 
 def figures(metrics: Metrics) -> Figures:
     """Return the figures of this process."""
-    return tuple(
-        Family(
-            family.name,
-            family.type,
-            family.documentation,
-            tuple(
-                Sample(sample.name, tuple(sorted(sample.labels.items())), float(sample.value))
-                for sample in family.samples
-            ),
-        )
-        for family in metrics.registry.collect()
+    return tuple(map(_family, metrics.registry.collect()))
+
+
+def _family(metric: Metric) -> Family:
+    samples = (
+        Sample(sample.name, tuple(sorted(sample.labels.items())), float(sample.value)) for sample in metric.samples
     )
+    return Family(metric.name, metric.type, metric.documentation, tuple(samples))
 
 
 def lasting(figures: Figures) -> Figures:
@@ -86,10 +84,21 @@ def summed(processes: Iterable[Figures]) -> Figures:
             for sample in family.samples:
                 key = sample.name, sample.labels
                 known[key] = _together(family, sample, known.get(key))
-    return tuple(
-        Family(name, family.kind, family.help, tuple(Sample(*key, value) for key, value in values[name].items()))
+    added = {
+        name: Family(name, family.kind, family.help, tuple(Sample(*key, value) for key, value in values[name].items()))
         for name, family in families.items()
+    }
+    return tuple((added | _drifts(added)).values())
+
+
+def _drifts(families: Mapping[str, Family]) -> dict[str, Family]:
+    """Return how far the scores of all processes together are from what they are held against."""
+    today, reference = (
+        histograms((dict(sample.labels), sample.value) for sample in families[name].samples) if name in families else {}
+        for name in ("checkstream_score_day", "checkstream_score_reference")
     )
+    reckoned = {metric.name: _family(metric) for metric in of_drifts(drifts(reference, today))}
+    return {name: family for name, family in reckoned.items() if name in families}
 
 
 def _together(family: Family, sample: Sample, before: float | None) -> float:

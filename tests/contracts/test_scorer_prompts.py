@@ -82,7 +82,9 @@ async def test_a_prompt_that_its_caller_sends_again_is_not_read_again() -> None:
         first = await again(r.scorer, "one|two|Ann", "a")
         asked = r.scorer.ask(("fake",), "one|two|Ann", PATIENT_MS, ingress=True, caller="a")
         assert asked.settled
-        assert asked.answered() == first
+        known = asked.answered()
+        assert (known.scores, known.entities) == (first.scores, first.entities)
+        assert (first.again, known.again) == (False, True)
         assert first.entities
         assert r.session.batches == [["one"], ["two"], ["Ann"]]
         assert r.told.checks == [("fake", None)]

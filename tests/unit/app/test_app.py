@@ -278,7 +278,7 @@ async def test_every_entry_and_every_score_is_counted(tmp_path: Path) -> None:
             async with session.get(f"http://{app.admin.address}/metrics") as response:
                 metrics = await response.text()
     assert "checkstream_audit_entries_total 3.0" in metrics  # start, stream, pass
-    assert 'checkstream_score_count{classifier="lexicon.injection"} 1.0' in metrics
+    assert 'checkstream_score_count{classifier="lexicon.injection",stage="ingress"} 1.0' in metrics
 
 
 SAFE = """

@@ -3,6 +3,7 @@ from __future__ import annotations
 import asyncio
 import io
 
+import msgspec
 import pytest
 
 from checkstream.core import commands as do
@@ -55,8 +56,8 @@ class Classifiers:
         return self.asked
 
 
-def questions(asked: Asked, tasks: asyncio.TaskGroup, inbox: Inbox) -> Questions:
-    counts = Counted(Metrics(), open_log("json", io.BytesIO())).begun("s", "r", None)
+def questions(asked: Asked, tasks: asyncio.TaskGroup, inbox: Inbox, metrics: Metrics | None = None) -> Questions:
+    counts = Counted(metrics or Metrics(), open_log("json", io.BytesIO())).begun("s", "r", None)
     return Questions(Classifiers(asked), None, tasks=tasks, counts=counts, post=inbox.put)
 
 
@@ -78,6 +79,17 @@ async def test_g23_every_question_is_answered_whatever_becomes_of_it(
         asked.go.set()
     assert inbox.take() == event
     assert not inbox
+
+
+async def test_scores_are_counted_by_stage_and_those_of_a_text_that_comes_again_are_not() -> None:
+    metrics, inbox = Metrics(), Inbox()
+    async with asyncio.TaskGroup() as tasks:
+        for ingress, again in ((True, False), (True, True), (False, False), (False, False)):
+            asked = Later(Checked({"c.a": 0.5}, again=again))
+            asked.go.set()
+            questions(asked, tasks, inbox, metrics).score(msgspec.structs.replace(SCORE, ingress=ingress))
+    counted = {key: sum(counts) for key, counts in metrics.scores.today.items()}
+    assert counted == {("c.a", "ingress"): 1, ("c.a", "midstream"): 2}
     assert asked.left == 1
 
 

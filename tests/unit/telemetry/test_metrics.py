@@ -7,6 +7,7 @@ from prometheus_client import REGISTRY, CollectorRegistry, Histogram, generate_l
 from prometheus_client.parser import text_string_to_metric_families
 
 import checkstream.telemetry
+from checkstream.telemetry.drift import BINS, LEAST, ks, psi
 from checkstream.telemetry.metrics import MAX_SERIES, SPECS, Metrics
 
 TIMES = next(spec.buckets for spec in SPECS if spec.name == "checkstream_hold_seconds")
@@ -52,7 +53,7 @@ def test_counts_appear_with_their_labels() -> None:
     metrics.tokens_in.inc(12)
     metrics.tokens_out.inc(34)
     metrics.check.of("lexicon").observe(0.0003)
-    metrics.score.of("lexicon.toxicity").observe(0.9)
+    metrics.scores.count({"lexicon.toxicity": 0.9}, "midstream")
     metrics.hold.observe(0.02)
     found = samples(metrics)
     assert found["checkstream_requests_total", (("route", "chat"), ("status", "200"))] == 1
@@ -64,7 +65,12 @@ def test_counts_appear_with_their_labels() -> None:
     assert found["checkstream_tokens_total", (("direction", "out"),)] == 34
     assert found["checkstream_check_seconds_bucket", (("detector", "lexicon"), ("le", "0.0005"))] == 1
     assert found["checkstream_check_seconds_bucket", (("detector", "lexicon"), ("le", "0.00025"))] == 0
-    assert found["checkstream_score_count", (("classifier", "lexicon.toxicity"),)] == 1
+    whose = ("classifier", "lexicon.toxicity"), ("stage", "midstream")
+    assert found["checkstream_score_count", whose] == 1
+    assert found["checkstream_score_sum", whose] == 0.9
+    assert found["checkstream_score_bucket", (whose[0], ("le", "0.8"), whose[1])] == 0
+    assert found["checkstream_score_bucket", (whose[0], ("le", "0.9"), whose[1])] == 1
+    assert found["checkstream_score_day", (whose[0], ("le", "+Inf"), whose[1])] == 1
     assert found["checkstream_hold_seconds_sum", ()] == 0.02
 
 
@@ -106,3 +112,21 @@ def test_a_tally_counts_as_the_librarys_histogram_does(values: list[float]) -> N
     }
     found = samples(metrics)
     assert {key: found[key] for key in expected} == expected
+
+
+def test_scores_enough_are_held_against_what_they_were() -> None:
+    metrics = Metrics()
+    key = ("safety.hate", "midstream")
+    metrics.scores.expect({key: [100] * BINS})
+    for _ in range(LEAST["midstream"] - 1):
+        metrics.scores.count({"safety.hate": 0.4}, "midstream")
+    labels = (("classifier", "safety.hate"), ("stage", "midstream"))
+    assert ("checkstream_drift_psi", labels) not in samples(metrics)
+    metrics.scores.count({"safety.hate": 0.4, "own.hate": 0.4}, "midstream")
+    found = samples(metrics)
+    assert found["checkstream_drift_ks", labels] == ks([100] * BINS, metrics.scores.today[key])
+    assert found["checkstream_drift_psi", labels] == psi([100] * BINS, metrics.scores.today[key])
+    assert found["checkstream_score_reference", (labels[0], ("le", "+Inf"), labels[1])] == 100 * BINS
+    own = [labels for _, labels in found if ("classifier", "own.hate") in labels]
+    assert own
+    assert not [name for name, labels in found if labels in own and "day" not in name and "score_" not in name]

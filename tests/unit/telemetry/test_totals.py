@@ -2,6 +2,7 @@ from __future__ import annotations
 
 from prometheus_client.parser import text_string_to_metric_families
 
+from checkstream.telemetry.drift import BINS, LEAST, bin_of, ks, psi
 from checkstream.telemetry.metrics import Metrics
 from checkstream.telemetry.totals import Figures, figures, heard, lasting, rendered, summed, told
 
@@ -55,3 +56,50 @@ def test_labels_that_one_process_alone_has_stay() -> None:
     found = samples(summed((figures(one), figures(other))))
     assert found["checkstream_degraded_total", (("reason", "deadline"),)] == 1
     assert found["checkstream_degraded_total", (("reason", "crash"),)] == 2
+
+
+HATE = ("safety.hate", "midstream")
+LABELS = (("classifier", "safety.hate"), ("stage", "midstream"))
+
+
+def scored(number: int, score: float, reference: list[int] | None = None) -> Metrics:
+    metrics = Metrics()
+    metrics.scores.expect({HATE: reference or [100] * BINS})
+    for _ in range(number):
+        metrics.scores.count({"safety.hate": score}, "midstream")
+    return metrics
+
+
+def test_how_far_scores_have_drifted_is_reckoned_from_all_of_them() -> None:
+    half = LEAST["midstream"] // 2
+    one, other = figures(scored(half, 0.4)), figures(scored(half, 0.0))
+    assert ("checkstream_drift_psi", LABELS) not in samples(one)
+    together = summed((one, other, figures(Metrics())))
+    found = samples(together)
+    day = [half if number in (bin_of(0.4), bin_of(0.0)) else 0 for number in range(BINS)]
+    assert found["checkstream_drift_psi", LABELS] == psi([100] * BINS, day)
+    assert found["checkstream_drift_ks", LABELS] == ks([100] * BINS, day)
+    assert found["checkstream_score_reference", (LABELS[0], ("le", "+Inf"), LABELS[1])] == 100 * BINS
+    again = samples(summed((together, figures(Metrics()))))
+    assert {key: again[key] for key in found if "created" not in key[0]} == {
+        key: value for key, value in found.items() if "created" not in key[0]
+    }
+
+
+def test_two_figures_are_never_added_up() -> None:
+    each = [figures(scored(LEAST["midstream"], 0.4)) for _ in range(2)]
+    assert samples(summed(each))["checkstream_drift_psi", LABELS] == samples(each[0])["checkstream_drift_psi", LABELS]
+
+
+def test_a_process_that_ended_takes_its_part_of_the_day_along_and_its_scores_stay() -> None:
+    ended = lasting(figures(scored(LEAST["midstream"], 0.4)))
+    found = samples(summed((ended, figures(scored(1, 0.0)))))
+    assert found["checkstream_score_count", LABELS] == LEAST["midstream"] + 1
+    assert found["checkstream_score_day", (LABELS[0], ("le", "+Inf"), LABELS[1])] == 1
+    assert ("checkstream_drift_psi", LABELS) not in found
+
+
+def test_a_process_of_a_version_without_it_is_added_as_it_was() -> None:
+    before = tuple(family for family in figures(Metrics()) if "drift" not in family.name and "_day" not in family.name)
+    names = {family.name for family in summed((before,))}
+    assert names == {family.name for family in before}
