@@ -40,6 +40,7 @@ from checkstream.proxy.accept import Route
 from checkstream.proxy.upstream import UpstreamClient
 from checkstream.scoring.provenance import Described, described_models
 from checkstream.scoring.scorer import Scorer
+from checkstream.telemetry.drift import Counts, Key
 
 
 class Loaded(msgspec.Struct, frozen=True, kw_only=True):
@@ -84,6 +85,11 @@ class InForce(msgspec.Struct, frozen=True, kw_only=True):
     def titles(self) -> tuple[str, ...]:
         """`name@version` of each model that is open."""
         return tuple(f"{model.source.entry.name}@{model.source.entry.version}" for model in self.models)
+
+    @property
+    def reference(self) -> dict[Key, Counts]:
+        """What the models say of calm texts."""
+        return {key: counts for model in self.models for key, counts in model.reference.items()}
 
     @property
     def warnings(self) -> tuple[str, ...]:

@@ -15,7 +15,9 @@ from checkstream.errors import ConfigError, Fault, ModelError
 from checkstream.scoring.catalog import Model
 from checkstream.scoring.manifest import ModelEntry
 from checkstream.scoring.provenance import Described, load_described, lock_file
+from checkstream.scoring.reference import reference_of
 from checkstream.scoring.session import Session
+from checkstream.telemetry.drift import Counts, Key
 
 
 class _Described(Protocol):
@@ -29,6 +31,8 @@ class OpenModel(msgspec.Struct, frozen=True, eq=False):
 
     source: Described
     session: Session
+    reference: Mapping[Key, Counts]
+    """What it says of calm texts; empty: nobody knows."""
 
     @property
     def model(self) -> Model:
@@ -77,7 +81,12 @@ def open_models(
     for source in wanted:
         kept = [model for model in known if model.source == source]
         try:
-            opened.append(kept[0] if kept else OpenModel(source, open_session(load_described(source))))
+            opened.append(kept[0] if kept else _opened(source, open_session))
         except ModelError as error:
             raise ConfigError((Fault(file=f"model {source.entry.name}", reason=str(error)),)) from error
     return tuple(opened)
+
+
+def _opened(source: Described, open_session: Callable[[Model], Session]) -> OpenModel:
+    model = load_described(source)
+    return OpenModel(source, open_session(model), reference_of(model))

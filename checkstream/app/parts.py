@@ -170,7 +170,7 @@ async def open_parts(
     admin = Admin(inside, token)
     hosts = Hosts(server.hosts) if server.admin_token is None else None
     admin_listener = Listener(admin.respond, times, hosts, sockets=_ADMIN_SOCKETS)
-    observe = _observing(counts, background, admission, conversations)
+    observe = _observing(counts, current, background, admission, conversations)
     return Parts(log, trail, counts, current, admission, background, proxy, listener, admin_listener, metrics, observe)
 
 
@@ -196,15 +196,17 @@ def _heard_of_libraries(log: Log) -> Callable[[], None]:
 
 
 def _observing(
-    counts: Counted, background: QueueFeed, admission: Admission, conversations: Memory | None
+    counts: Counted, current: Current, background: QueueFeed, admission: Admission, conversations: Memory | None
 ) -> Callable[[], None]:
-    """Return what sets the gauges."""
+    """Set the gauges, say what scores are held against, and return what does so again."""
 
     def observe() -> None:
         background.observe()
+        counts.expect(current.force.reference)
         known = 0 if conversations is None else conversations.number
         counts.observe(streams=admission.streams, held_bytes=admission.held_bytes, conversations=known)
 
+    observe()
     return observe
 
 

@@ -22,7 +22,8 @@ class ModelKind(enum.StrEnum):
     LEXICON = "lexicon"
     """A weighted lexicon; file role `lexicon`."""
     SEQUENCE = "sequence"
-    """An ONNX graph that gives a text one row of label scores; file roles `graph`, `tokenizer` and perhaps `gate`."""
+    """An ONNX graph that gives a text one row of label scores; file roles `graph`, `tokenizer` and perhaps `gate`, and
+    `reference`: what it says of calm texts."""
     TOKENS = "tokens"
     """An ONNX graph that tags every token, which gives entities; file roles `graph`, `tokenizer`."""
     EMBEDDING = "embedding"
@@ -157,7 +158,7 @@ class Joint(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 _ROLES: Mapping[ModelKind, tuple[frozenset[str], frozenset[str]]] = MappingProxyType(
     {
         ModelKind.LEXICON: (frozenset({"lexicon"}), frozenset()),
-        ModelKind.SEQUENCE: (frozenset({"graph", "tokenizer"}), frozenset({"gate"})),
+        ModelKind.SEQUENCE: (frozenset({"graph", "tokenizer"}), frozenset({"gate", "reference"})),
         ModelKind.TOKENS: (frozenset({"graph", "tokenizer"}), frozenset()),
         ModelKind.EMBEDDING: (frozenset({"graph", "tokenizer"}), frozenset()),
         ModelKind.PAIR: (frozenset({"graph", "tokenizer"}), frozenset()),
