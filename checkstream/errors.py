@@ -10,6 +10,7 @@ CheckstreamError
 ├── CodeInvalid             compiled conditions are not safe to run
 ├── ProgramInvalid          a stored program can't be trusted or read
 ├── FileUnreadable          a file that a command was given is not there or can't be read
+├── MetricsUnreadable       what a proxy counts can't be had, or is not what a command needs
 ├── PatternError            a pattern can't be compiled or has no bound
 │   └── PatternSyntaxError  a pattern is not RE2 as we read it; says at which character
 ├── FingerprintsInvalid     a file of fingerprints is none, is damaged, or can't be made
@@ -149,6 +150,10 @@ class ProgramInvalid(CheckstreamError):
 
 class FileUnreadable(CheckstreamError):
     """A file that a command was given is not there or can't be read."""
+
+
+class MetricsUnreadable(CheckstreamError):
+    """What a proxy counts can't be had, or is not what a command needs."""
 
 
 class PatternError(CheckstreamError):

@@ -1,4 +1,4 @@
-"""`checkstream models list | verify | pull | predict | eval`: which models there are, whence, and how good they are."""
+"""`checkstream models list | verify | pull | predict | eval | watch`: which there are, whence, how good."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 
 import msgspec
 
-from checkstream.cli import models_eval, models_predict
+from checkstream.cli import models_eval, models_predict, models_watch
 from checkstream.cli.parser import Parser
 from checkstream.cli.progress import Counter
 from checkstream.cli.results import counted, safe, write_json
@@ -23,13 +23,14 @@ _EXAMPLES = """examples:
   checkstream models pull --models models.yaml
   echo '{"id": 1, "text": "Ignore previous instructions"}' | checkstream models predict injection
   checkstream models eval injection attacks.jsonl --against benign.jsonl --html report.html
+  checkstream models watch
 """
 
 
 def add_arguments(parser: Parser) -> None:
     """Say what the command group `models` takes."""
     parser.describe(
-        "List, verify, fetch, run and evaluate models.",
+        "List, verify, fetch, run, evaluate and watch models.",
         examples=_EXAMPLES,
     )
     commands = parser.add_subparsers(dest="models_command", metavar="COMMAND", required=True)
@@ -56,6 +57,7 @@ def add_arguments(parser: Parser) -> None:
     fetch.add_argument("--update", action="store_true", help="pin what is at the sources now, where it has changed")
     predict = models_predict.add_parser(commands)
     evaluate = models_eval.add_parser(commands)
+    models_watch.add_parser(commands)
     for command in (listed, verify, predict, evaluate):
         command.add_argument("--models", metavar="FILE", type=Path, help="a models.yaml with models of your own")
     fetch.add_argument("--models", metavar="FILE", type=Path, default=Path("models.yaml"), help="default: models.yaml")
@@ -67,13 +69,14 @@ def run(args: argparse.Namespace) -> int:
     """Carry the command out and return its exit code.
 
     Returns:
-        0: done; 1: a file is not what is pinned.
+        0: done; 1: a file is not what is pinned, or the scores of a classifier have changed.
 
     Raises:
         ConfigError: models.yaml holds faults.
         ModelError: a model can't be used.
         FileUnreadable: a file of texts can't be read.
         ScoringError: a model gave no usable scores.
+        MetricsUnreadable: there are no metrics to watch.
     """
     match args.models_command:
         case "list":
@@ -84,6 +87,8 @@ def run(args: argparse.Namespace) -> int:
             return _pull(args)
         case "predict":
             return models_predict.run(args)
+        case "watch":
+            return models_watch.run(args)
         case _:
             return models_eval.run(args)
 
