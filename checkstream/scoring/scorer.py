@@ -110,7 +110,7 @@ class Asked:
             scores.update(zip(names, reading.scores.tolist(), strict=True))
             found += reading.entities
         found.sort(key=lambda entity: (entity.start, entity.end, entity.entity))
-        again = all(ticket.recalled for _, ticket in self._tickets)
+        again = bool(self._tickets) and all(ticket.recalled for _, ticket in self._tickets)
         return Checked(scores, tuple(found), again)
 
     def leave(self) -> None:
