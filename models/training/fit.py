@@ -1,4 +1,4 @@
-"""The training loop of every recipe: seeded, resumable after a cut-off, with its progress shown.
+"""The training loop of every recipe: seeded, resumable after a cut-off, on any device, with its progress shown.
 
 Batches hold texts of like length and as many as fit a budget of padded tokens, so that no work goes into padding.
 """
@@ -6,12 +6,14 @@ Batches hold texts of like length and as many as fit a budget of padded tokens, 
 from __future__ import annotations
 
 import hashlib
+import math
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from random import Random
+from typing import Any
 
 import numpy as np
 import torch
@@ -55,6 +57,10 @@ class Progress:
     """Step, mean loss since the last entry."""
     pending: list[float] = field(default_factory=list)
     """Losses of the steps since the last entry."""
+    step: int = 0
+    """Steps that are done."""
+    total: int = 0
+    """Steps that there are; fewer are done when the time was over."""
 
 
 Loss = Callable[[Tensor, Tensor], Tensor]
@@ -78,8 +84,10 @@ def token_loss(logits: Tensor, targets: Tensor) -> Tensor:
     return loss.sum(1) / (targets != -100).sum(1).clamp(min=1)
 
 
-def collate(examples: Sequence[Example]) -> tuple[Tensor, Tensor, Tensor | None, Tensor, Tensor]:
-    """Pad examples into one batch: ids, mask, types, targets, weights."""
+def collate(
+    examples: Sequence[Example], device: torch.device | None = None
+) -> tuple[Tensor, Tensor, Tensor | None, Tensor, Tensor]:
+    """Pad examples into one batch: ids, mask, types, targets, weights; on the processor where no device is told."""
     longest = max(len(example.ids) for example in examples)
     ids = np.zeros((len(examples), longest), np.int64)
     mask = np.zeros_like(ids)
@@ -97,7 +105,11 @@ def collate(examples: Sequence[Example]) -> tuple[Tensor, Tensor, Tensor | None,
             classes[row, :size] = example.target
     targets = torch.from_numpy(np.stack([np.asarray(e.target) for e in examples]) if whole else classes)
     weights = torch.tensor([example.weight for example in examples])
-    return torch.from_numpy(ids), torch.from_numpy(mask), torch.from_numpy(types) if typed else None, targets, weights
+    kinds = torch.from_numpy(types).to(device) if typed else None
+    return (
+        *(torch.from_numpy(ids).to(device), torch.from_numpy(mask).to(device)),
+        *(kinds, targets.to(device), weights.to(device)),
+    )
 
 
 def batches(lengths: Sequence[int], budget: int, random: Random) -> list[list[int]]:
@@ -118,6 +130,12 @@ def batches(lengths: Sequence[int], budget: int, random: Random) -> list[list[in
     return result
 
 
+def shown(entry: Mapping[str, float]) -> None:
+    """Print an entry of the log where it is out of the way of figures."""
+    done, left = f"step {entry['step']}/{entry['total']}", f"left {entry['left_s']:.0f} s"
+    print(f"{done} loss {entry['loss']:.4f} {left}", file=sys.stderr, flush=True)
+
+
 def fit(
     model: nn.Module,
     examples: Sequence[Example] | Callable[[int], Sequence[Example]],
@@ -126,8 +144,10 @@ def fit(
     *,
     checkpoint: Path | None = None,
     every: Callable[[int], None] | None = None,
+    seconds: float = math.inf,
+    log: Callable[[Mapping[str, float]], None] = shown,
 ) -> Progress:
-    """Train `model` in place.
+    """Train `model` in place, on the device that it is on.
 
     Args:
         model: takes ids, mask and, where examples have them, types; returns logits.
@@ -136,6 +156,8 @@ def fit(
         settings: how long and how fast.
         checkpoint: where to keep the state; a file there is taken up again, and stays when the training is done.
         every: called after each epoch with its number (to measure on dev texts).
+        seconds: after which no step is begun, but one; the next call goes on where this one ended.
+        log: takes the entries of the learning curve: `step`, `total`, `loss`, `left_s`.
 
     Returns:
         The learning curve.
@@ -154,36 +176,40 @@ def fit(
     schedule = torch.optim.lr_scheduler.LambdaLR(
         optimiser, lambda step: min((step + 1) / warm, max(0.0, (total - step) / max(1, total - warm)))
     )
-    progress = Progress()
+    progress = Progress(total=total)
     state = _State(model, optimiser, schedule, progress, _marks(model, settings, first))
     done = state.resume(checkpoint) if checkpoint is not None else 0
     step, since, saved = 0, time.monotonic(), time.monotonic()
-    losses = progress.pending
+    losses, late = progress.pending, False
     for epoch in range(epochs):
         chosen = examples(epoch) if callable(examples) else examples
         lengths = [len(example.ids) for example in chosen]
         model.train()
         for batch in batches(lengths, settings.batch_tokens, Random(settings.seed + epoch)):
+            late = done < step < total and time.monotonic() - since >= seconds
+            if late or step >= total:
+                break
             step += 1
             if step <= done:
                 continue
-            if step > total:
-                break
             losses.append(_step(model, loss, [chosen[number] for number in batch], optimiser, learnt))
             schedule.step()
             if len(losses) == 50 or step == total:
-                progress.curve.append((step, float(np.mean(losses))))
-                left = (time.monotonic() - since) / max(1, step - done) * (total - step)
-                print(f"step {step}/{total} loss {np.mean(losses):.4f} left {left:.0f} s", file=sys.stderr, flush=True)
+                mean, left = float(np.mean(losses)), (time.monotonic() - since) / (step - done) * (total - step)
+                progress.curve.append((step, mean))
+                log({"step": step, "total": total, "loss": mean, "left_s": left})
                 losses.clear()
             if checkpoint is not None and time.monotonic() - saved > settings.save_every_s:
                 state.save(checkpoint, step)
                 saved = time.monotonic()
+        if late:
+            break
         if every is not None and step > done:
             model.eval()
             every(epoch)
     if checkpoint is not None and step > done:
         state.save(checkpoint, step)
+    progress.step = step
     model.eval()
     return progress
 
@@ -195,8 +221,9 @@ def _step(
     optimiser: torch.optim.Optimizer,
     learnt: Sequence[nn.Parameter],
 ) -> float:
-    ids, mask, types, targets, weights = collate(examples)
-    with autocast():
+    device = learnt[0].device
+    ids, mask, types, targets, weights = collate(examples, device)
+    with autocast(device.type):
         logits = model(ids, mask) if types is None else model(ids, mask, types)
     each = loss(logits.float(), targets)
     mean = (each * weights).sum() / weights.sum().clamp(min=1e-6)
@@ -210,13 +237,14 @@ def _step(
 def predict(model: nn.Module, examples: Sequence[Example], batch_tokens: int = 8192) -> list[NDArray[np.float32]]:
     """Return the logits of each example, in order: float32[label] or float32[token, label]."""
     model.eval()
+    device = next(model.parameters()).device
     result: list[NDArray[np.float32] | None] = [None] * len(examples)
     order = batches([len(example.ids) for example in examples], batch_tokens, Random(0))
-    with torch.no_grad(), autocast():
+    with torch.no_grad(), autocast(device.type):
         for batch in order:
-            ids, mask, types, _, _ = collate([examples[number] for number in batch])
+            ids, mask, types, _, _ = collate([examples[number] for number in batch], device)
             logits = model(ids, mask) if types is None else model(ids, mask, types)
-            for number, row in zip(batch, logits.float().numpy(), strict=True):
+            for number, row in zip(batch, logits.float().cpu().numpy(), strict=True):
                 result[number] = row[: len(examples[number].ids)] if row.ndim == 2 else row
     return [row for row in result if row is not None]
 
@@ -258,6 +286,7 @@ class _State:
             "curve": self.progress.curve,
             "pending": self.progress.pending,
             "random": torch.get_rng_state(),
+            "drawn": self._draws().get_rng_state() if self._draws() is not None else None,
             "marks": dict(self.marks),
             "step": step,
         }
@@ -272,7 +301,7 @@ class _State:
         """
         if not path.exists():
             return 0
-        state = torch.load(path, weights_only=True)
+        state = torch.load(path, weights_only=True, map_location="cpu")
         marks = state.get("marks", {})
         other = ", ".join(name for name, mark in self.marks.items() if marks.get(name) != mark)
         if other:
@@ -285,4 +314,12 @@ class _State:
         self.progress.curve.extend(tuple(point) for point in state["curve"])
         self.progress.pending.extend(state["pending"])
         torch.set_rng_state(state["random"])
+        draws = self._draws()
+        if draws is not None and state.get("drawn") is not None:
+            draws.set_rng_state(state["drawn"])
         return int(state["step"])
+
+    def _draws(self) -> Any:
+        """Return what draws a device's own random numbers; None of processors, whose are torch's."""
+        device = next(self.model.parameters()).device
+        return None if device.type == "cpu" else torch.get_device_module(device)

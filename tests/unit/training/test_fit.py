@@ -84,6 +84,39 @@ def test_a_training_that_was_cut_off_ends_as_one_that_was_not(
     assert len(progress.curve) > 1
 
 
+def test_a_training_whose_time_is_over_ends_with_a_checkpoint_and_goes_on_to_the_same_end(
+    whole: tuple[dict[str, bytes], Progress], tmp_path: Path
+) -> None:
+    kept, steps, entries = tmp_path / "model.pt", list[int](), list[float]()
+    for _ in range(200):
+        trained = model()
+        progress = fit(
+            trained,
+            drawn,
+            text_loss,
+            SETTINGS,
+            checkpoint=kept,
+            seconds=0,
+            log=lambda told: entries.append(told["step"]),
+        )
+        steps.append(progress.step)
+        if progress.step == progress.total:
+            break
+    assert steps == [*range(1, progress.total + 1)], "each run takes one step"
+    assert weights(trained) == whole[0]
+    assert progress.curve == whole[1].curve
+    assert entries == [step for step, _ in progress.curve]
+    assert fit(model(), drawn, text_loss, SETTINGS, checkpoint=kept, seconds=0).step == progress.total
+
+
+def test_an_epoch_is_told_when_it_is_over_not_when_the_time_is() -> None:
+    told: list[int] = []
+    progress = fit(model(), drawn, text_loss, replace(SETTINGS, epochs=1.5), every=told.append)
+    assert (told, progress.step) == ([0, 1], progress.total)
+    fit(model(), drawn, text_loss, SETTINGS, every=told.append, seconds=0)
+    assert told == [0, 1]
+
+
 def test_a_checkpoint_that_is_written_when_a_cut_off_comes_leaves_the_one_before(tmp_path: Path) -> None:
     kept = tmp_path / "model.pt"
     fit(model(), drawn, text_loss, SETTINGS, checkpoint=kept)
