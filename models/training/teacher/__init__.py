@@ -1,0 +1,1 @@
+"""The recipe of the teachers that students of `safety`, `injection` and claims learn from."""
