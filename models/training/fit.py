@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from pickle import UnpicklingError
 from random import Random
 from typing import Any
 
@@ -163,7 +164,7 @@ def fit(
         The learning curve.
 
     Raises:
-        ValueError: the checkpoint is of a training with another model, other settings or other examples.
+        ValueError: the checkpoint is broken, or of a training with another model, other settings or other examples.
     """
     torch.manual_seed(settings.seed)
     epochs = int(np.ceil(settings.epochs))
@@ -297,11 +298,14 @@ class _State:
         """Take up a checkpoint if there is one; return the steps that it has done.
 
         Raises:
-            ValueError: it is of another training.
+            ValueError: it is of another training, or broken.
         """
         if not path.exists():
             return 0
-        state = torch.load(path, weights_only=True, map_location="cpu")
+        try:
+            state = torch.load(path, weights_only=True, map_location="cpu")
+        except (RuntimeError, UnpicklingError, EOFError, OSError) as broken:
+            raise ValueError(f"checkpoint `{path}` is broken: {broken}") from broken
         marks = state.get("marks", {})
         other = ", ".join(name for name, mark in self.marks.items() if marks.get(name) != mark)
         if other:

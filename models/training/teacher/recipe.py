@@ -57,6 +57,7 @@ class Plan:
     epochs: float = 1.5
     rate: float = 4e-5
     batch_tokens: int = 8192
+    save_every_s: float = 60.0
 
 
 def device(name: str | None = None) -> torch.device:
@@ -113,7 +114,13 @@ def train(
         with (out / "log.jsonl").open("a") as lines:
             lines.write(json.dumps(entry) + "\n")
 
-    settings = FitSettings(seed=plan.seed, epochs=plan.epochs, rate=plan.rate, batch_tokens=plan.batch_tokens)
+    settings = FitSettings(
+        seed=plan.seed,
+        epochs=plan.epochs,
+        rate=plan.rate,
+        batch_tokens=plan.batch_tokens,
+        save_every_s=plan.save_every_s,
+    )
     progress = fit(model, epoch, text_loss, settings, checkpoint=out / "fit.pt", seconds=seconds, log=log)
     if progress.step == progress.total:
         described = Described(

@@ -30,15 +30,17 @@ _FAILURES: Mapping[str, tuple[str, ...]] = {
 """What DiaSafety blames an answer for -> labels; other failures are some harm."""
 
 
-def _comments(source: str, bad: Collection[str], rude: Collection[str] = ()) -> Reader:
-    """Return a reader of comments: hateful ones, some that are only rude, and harmless ones."""
+def _comments(source: str, calm: str, *, hate: str = "", rude: str = "") -> Reader:
+    """Return a reader of comments by their labels: harmless ones, hateful ones, and some that are only rude."""
 
     def read(row: Mapping[str, Any]) -> Text:
         label = str(row["label"])
-        if label in bad:
+        if label == hate:
             return Text(row["text"], known(hate=0.95, toxicity=0.85, **_COMMENT), source)
-        if label in rude:
+        if label == rude:
             return Text(row["text"], known(toxicity=0.95, **_COMMENT), source)
+        if label != calm:
+            raise ValueError(f"the label `{label}` is not known")
         return Text(row["text"], safe(), source, weight=0.6)
 
     return read
@@ -81,15 +83,15 @@ ADDED: Mapping[str, Reader] = {
     "out_fuzzyai_uncensored": _answers("fuzzyai", ("harmful",), ("refusal",)),
     "out_latent_jailbreak": _answers("latent_jailbreak", ("unsafe",), ("safe",)),
     "out_openai_rbr": _answers("openai_rbr", ("disallowed",), ("ok",)),
-    "tox_context_wiki": _comments("context_wiki", (), ("1",)),
-    "tox_decodingtrust": _comments("decodingtrust", (), ("toxic",)),
-    "tox_fox_comments": _comments("fox", ("1",)),
-    "tox_hatexplain": _comments("hatexplain", ("hatespeech",), ("offensive",)),
-    "tox_implicit_hate": _comments("implicit_hate", ("hate",)),
-    "tox_measuring_hate": _comments("measuring_hate", ("1",)),
+    "tox_context_wiki": _comments("context_wiki", "0", rude="1"),
+    "tox_decodingtrust": _comments("decodingtrust", "not_toxic", rude="toxic"),
+    "tox_fox_comments": _comments("fox", "0", hate="1"),
+    "tox_hatexplain": _comments("hatexplain", "normal", hate="hatespeech", rude="offensive"),
+    "tox_implicit_hate": _comments("implicit_hate", "neutral", hate="hate"),
+    "tox_measuring_hate": _comments("measuring_hate", "0", hate="1"),
     "tox_redditbias": _bias,
     "tox_sbic_dev": _sbic,
-    "tox_toxigen_human": _comments("toxigen_human", ("hate",)),
+    "tox_toxigen_human": _comments("toxigen_human", "neutral", hate="hate"),
 }
 """File of the pool -> its reader."""
 

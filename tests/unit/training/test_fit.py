@@ -171,3 +171,31 @@ def test_a_checkpoint_that_tells_nothing_of_its_training_is_refused(tmp_path: Pa
     torch.save({"model": model().state_dict(), "step": 5}, kept)
     with pytest.raises(ValueError, match="other model, settings, examples;"):
         fit(model(), drawn, text_loss, SETTINGS, checkpoint=kept)
+
+
+class Planted:
+    """What a hostile checkpoint would run."""
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return (Path.touch, (Path("planted"),))
+
+
+@pytest.mark.parametrize("kind", ["empty", "half", "text", "code"])
+def test_a_broken_checkpoint_is_refused_and_nothing_in_it_is_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    kept = tmp_path / "model.pt"
+    fit(model(), drawn, text_loss, SETTINGS, checkpoint=kept)
+    match kind:
+        case "empty":
+            kept.write_bytes(b"")
+        case "half":
+            kept.write_bytes(kept.read_bytes()[: kept.stat().st_size // 2])
+        case "text":
+            kept.write_bytes(b"no checkpoint")
+        case _:
+            torch.save({"model": Planted()}, kept)
+    with pytest.raises(ValueError, match=r"checkpoint `.*model\.pt` is broken"):
+        fit(model(), drawn, text_loss, SETTINGS, checkpoint=kept)
+    assert not Path("planted").exists()

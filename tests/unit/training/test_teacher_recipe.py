@@ -5,6 +5,9 @@ from __future__ import annotations
 import gzip
 import json
 import math
+import subprocess
+import sys
+import time
 from collections.abc import Callable, Collection, Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -29,6 +32,7 @@ from models.training.teacher.windows import Cutter  # noqa: E402
 
 CPU = torch.device("cpu")
 PLAN = Plan(seed=3, epochs=1, rate=3e-3, length=32, batch_tokens=256)
+ROOT = Path(__file__).parents[3]
 FRAME = ("<s>", ("</s>", "</s>"), "</s>")
 
 
@@ -90,6 +94,33 @@ def test_a_training_whose_time_is_over_again_and_again_comes_to_the_same_bytes(
     assert len(steps) > 3
     for name in ("model.safetensors", "tokenizer.json", "teacher.json"):
         assert (tmp_path / "often" / name).read_bytes() == (tmp_path / "once" / name).read_bytes()
+
+
+_KILLED = """
+import sys
+from dataclasses import replace
+from pathlib import Path
+from tests.unit.training.test_teacher_recipe import CPU, PLAN, claims, tiny_base, torch, train
+
+torch.set_num_threads(1)
+train(claims.TASK, tiny_base(), Path(sys.argv[1]), Path(sys.argv[2]), replace(PLAN, epochs=60, save_every_s=-1), on=CPU)
+"""
+
+
+def test_a_training_that_was_killed_comes_to_the_same_bytes(base: Base, pool: Path, tmp_path: Path) -> None:
+    plan = replace(PLAN, epochs=60)
+    train(claims.TASK, base, pool, tmp_path / "once", plan, on=CPU)
+    out = tmp_path / "killed"
+    running = subprocess.Popen([sys.executable, "-c", _KILLED, pool, out], cwd=ROOT, stderr=subprocess.DEVNULL)
+    while not (out / "log.jsonl").exists():
+        assert running.poll() is None, "the training ended, or never began"
+        time.sleep(0.01)
+    running.kill()
+    running.wait()
+    assert not (out / "teacher.json").exists()
+    train(claims.TASK, base, pool, out, plan, on=CPU)
+    for name in ("model.safetensors", "teacher.json"):
+        assert (out / name).read_bytes() == (tmp_path / "once" / name).read_bytes()
 
 
 OTHERS: dict[str, Callable[[Base, Path, Path], object]] = {

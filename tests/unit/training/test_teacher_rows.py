@@ -154,8 +154,11 @@ def test_safety_learns_from_the_added_sets_and_from_none_of_an_unread_licence(
     assert rows[added[0]].target.tolist() == [0] * 10
     assert np.isnan(rows[added[1]].target[columns["hate"]])
     assert rows[added[2]].target[columns["hate"]] == pytest.approx(0.95)
-    write(tmp_path, "tox_sbic_dev", [{"text": "a b", "label": "much"}])
-    with pytest.raises(ValueError, match="row 1 of `tox_sbic_dev` is broken"):
+    write(tmp_path, "tox_fox_comments", [{"text": "a b", "label": "2"}])
+    with pytest.raises(ValueError, match=r"row 1 of `tox_fox_comments` is broken: .* label `2` is not known"):
+        split(safety.TASK, tmp_path, 1)
+    write(tmp_path, "tox_decodingtrust", [{"text": "a b"}])
+    with pytest.raises(ValueError, match="row 1 of `tox_decodingtrust` is broken"):
         split(safety.TASK, tmp_path, 1)
 
 
