@@ -72,7 +72,7 @@ def device(name: str | None = None) -> torch.device:
     try:
         asked = torch.device(name)
     except RuntimeError:
-        raise ValueError(f"`{name}` is no device; take `cpu`, `cuda`, `cuda:1`, `mps`") from None
+        raise ValueError(f"`{name}` is no device; take `cpu`, `cuda`, `mps`") from None
     if asked.type != "cpu" and (accelerator is None or asked.type != accelerator.type):
         raise ValueError(f"there is no device `{name}` here; there is `{accelerator or 'cpu'}`")
     return asked
@@ -94,8 +94,10 @@ def train(
 
     Raises:
         FileNotFoundError: a package of the base, or a file of the pool, is missing.
-        ValueError: files or rows are broken, a source is unknown, or `out` is of another training.
+        ValueError: files or rows are broken, a source is unknown, `out` is of another training, or there are no epochs.
     """
+    if not plan.epochs > 0:
+        raise ValueError(f"a training of {plan.epochs} epochs learns nothing")
     files = base.files()
     rows = split(task, folder, plan.seed, plan.without).learnt
     cutter = Cutter(files.tokenizer.decode(), base.frame, plan.length)

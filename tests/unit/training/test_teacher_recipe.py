@@ -286,6 +286,8 @@ def test_the_commands_train_score_and_measure(pool: Path, tmp_path: Path, capsys
 @pytest.mark.parametrize(("asked", "said"), [
     (["train", "claims", "OUT", "--base", "tiny", "--without", "nobody"], "`claims` has no source `nobody`"),
     (["train", "claims", "OUT", "--base", "tiny", "--device", "abacus"], "`abacus` is no device"),
+    (["train", "claims", "OUT", "--base", "tiny", "--epochs", "0"], "a training of 0.0 epochs learns nothing"),
+    (["train", "claims", "OUT", "--base", "tiny", "--epochs", "nan"], "a training of nan epochs"),
     (["measure", "OUT"], "holds no teacher"),
     (["score", "WHOLE", "--to", "OUT/scores.txt"], "ends in `.npz`"),
     (["score", "WHOLE", "--to", "OUT/s.npz", "--texts", "LINES"], "ends in `.jsonl.gz`"),
