@@ -125,14 +125,14 @@ def pieces(rows: Sequence[Row], words: tuple[int, int], random: Random) -> Itera
         if row.claim is not None or len(starts) <= words[0]:
             yield row
             continue
-        size = random.randint(*words)
+        size, ends = random.randint(*words), [*starts[1:], len(row.text)]
         low, high = 0, max(0, len(starts) - size)
         if row.span is not None:
-            inside = [number for number, at in enumerate(starts) if row.span[0] <= at < row.span[1]] or [0]
+            words_at = enumerate(zip(starts, ends, strict=True))
+            inside = [number for number, (a, b) in words_at if a < row.span[1] and b > row.span[0]] or [0]
             size = max(size, inside[-1] - inside[0] + 1)
             high = max(0, min(inside[0], len(starts) - size))
             low = min(high, max(0, inside[-1] - size + 1))
         first = random.randint(low, high)
-        ends = [*starts[1:], len(row.text)]
         text = row.text[starts[first] : ends[min(first + size, len(starts)) - 1]].rstrip()
         yield Row(text=text, target=row.target, source=row.source, part=row.part, weight=row.weight)
