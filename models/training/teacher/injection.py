@@ -8,7 +8,7 @@ from random import Random
 
 import numpy as np
 
-from models.training.corpus import normalised, part_of, rows
+from models.training.corpus import part_of, rows
 from models.training.injection import pool
 from models.training.injection.generate import Generated, Generator
 from models.training.teacher.rows import UNSURE, Row, Task
@@ -52,13 +52,11 @@ def _innocent(folder: Path, name: str) -> Iterator[Row]:
             yield _row(text, 0.0, name, agent)
 
 
-def _generated(kind: str, texts: Iterator[Generated], value: float, withheld: Collection[str]) -> Iterator[Row]:
+def _generated(kind: str, texts: Iterator[Generated], value: float) -> Iterator[Row]:
     for made in texts:
         at = made.text.find(made.insertion) if made.insertion else -1
         span = (at, at + len(made.insertion)) if 0 <= at < _LONGEST else None
-        if normalised(made.text) not in withheld:
-            row = _row(made.text, value, f"generated {kind}", span=span)
-            yield row
+        yield _row(made.text, value, f"generated {kind}", span=span)
 
 
 def _rows(folder: Path, seed: int, without: Collection[str]) -> Iterator[Row]:
@@ -71,10 +69,9 @@ def _rows(folder: Path, seed: int, without: Collection[str]) -> Iterator[Row]:
         yield from _innocent(folder, name)
     held = [text.text for text in attacks if text.source in without]
     generator, random = Generator(pool.slots(folder, held), pool.bodies(folder, "train")), Random(seed)
-    withheld = frozenset(map(normalised, held))
     for kind, count in GENERATED.items():
         texts = getattr(generator, kind)(count, random)
-        yield from _generated(kind, texts, float(kind in {"attacks", "poisoned"}), withheld)
+        yield from _generated(kind, texts, float(kind in {"attacks", "poisoned"}))
 
 
 TASK = Task(name="injection", labels=("injection",), rows=_rows, caps=CAPS, cap=20_000, words=(20, 110))

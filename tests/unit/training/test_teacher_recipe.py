@@ -203,6 +203,18 @@ def test_windows_cover_a_text_and_hold_the_claim_and_the_span() -> None:
             assert any(drawn[place : place + len(held)] == held for place in range(len(drawn)))
 
 
+def test_of_a_long_text_the_first_window_is_drawn_as_often_as_all_others() -> None:
+    cutter = Cutter(tokenizer(), FRAME, 32)
+    target = np.zeros(2, np.float32)
+    long, short = (Row(text=sentence(Random(4), size), target=target, source="s", part="test") for size in (200, 20))
+    (read,) = cutter.read([long])
+    drawn = [cutter.drawn(read, Random(seed)) for seed in range(400)]
+    assert 160 < drawn.count(cutter.windows(read)[0]) < 240
+    assert len({tuple(window) for window in drawn}) > 80
+    (read,) = cutter.read([short])
+    assert [cutter.drawn(read, Random(seed)) for seed in range(9)] == cutter.windows(read) * 9
+
+
 def test_a_tokenizer_without_the_frame_is_refused() -> None:
     with pytest.raises(ValueError, match=r"has no piece `\[CLS\]`"):
         Cutter(tokenizer(), ("[CLS]", ("[SEP]",), "[SEP]"), 32)
