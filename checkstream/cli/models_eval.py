@@ -12,7 +12,7 @@ from pathlib import Path
 import msgspec
 import numpy as np
 
-from checkstream.cli import models_eval_claims
+from checkstream.cli import models_board, models_eval_claims
 from checkstream.cli.models_predict import open_reader
 from checkstream.cli.parser import Commands, Parser
 from checkstream.cli.progress import progress
@@ -37,7 +37,9 @@ def add_parser(commands: Commands) -> Parser:
         description="Measure a model on files of JSON lines (.jsonl, .jsonl.gz): recall at fixed false-positive rates "
         "with one threshold for all files, false positives of each file, AUC with its interval, latency. For a model "
         "that finds entities: precision, recall and F1 of the spans. For a verifier, on files of {premise, claim, "
-        "label}: AUC and balanced accuracy with their intervals, per file and on average. Exit 0: done. 2: wrong use.",
+        "label}: AUC and balanced accuracy with their intervals, per file and on average. With --all: every model on "
+        "every set that scoreboard.yaml names, beside what was kept before. Exit 0: done. 1: with --all, a figure lies "
+        "beyond the bad end of its interval before, or is no longer measured. 2: wrong use.",
         epilog="example: checkstream models eval injection attacks.jsonl --against benign.jsonl --html report.html",
     )
     parser.add_argument("name", metavar="NAME", help=f"a model, `{PATTERNS}`, or `{PREFIX}embedded`")
@@ -66,6 +68,7 @@ def add_parser(commands: Commands) -> Parser:
     parser.add_argument("--html", metavar="FILE", type=Path, help="write a report with plots, a page of its own")
     parser.add_argument("--json", action="store_true", help="print every figure as JSON")
     models_eval_claims.add_arguments(parser)
+    models_board.add_arguments(parser)
     return parser
 
 
@@ -88,7 +91,7 @@ def run(args: argparse.Namespace) -> int:
     """Measure, print, and write the report that is asked for.
 
     Returns:
-        0: done.
+        0: done; 1: of a scoreboard, something got worse.
 
     Raises:
         ConfigError: models.yaml holds faults.
@@ -96,8 +99,16 @@ def run(args: argparse.Namespace) -> int:
         FileUnreadable: a file can't be read, or holds no texts.
         ScoringError: the model gave no usable scores.
     """
+    if args.all is not None:
+        if args.name is not None or args.against:
+            args.parser.error("--all measures every model; leave NAME, FILE and --against out")
+        return models_board.run(args)
     if args.name.startswith(PREFIX):
         return models_eval_claims.run(args)
+    return _texts(args)
+
+
+def _texts(args: argparse.Namespace) -> int:
     reader = open_reader(args.name, args.models)
     if not reader.labels:
         return _spans(args, reader)

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from html import escape
+from typing import Protocol
 
 from checkstream.evaluation.figures import Bin, Point
 
 _SIZE, _LEFT, _TOP, _ROOM = 300, 52, 28, 44
 """Pixels: side of the square in which points are drawn; left of it; above it; below it."""
+_BAR = 96
 _TICKS = (0.0, 0.2, 0.4, 0.6, 0.8, 1.0)
 
 
@@ -35,6 +37,37 @@ def reliability_plot(bins: Sequence[Bin]) -> str:
     )
     line = _line([(each.mean_score, each.positive) for each in bins], "line")
     return _framed("reliability", "mean score", "share of positives", _line([(0, 0), (1, 1)], "ideal") + line + dots)
+
+
+class Spread(Protocol):
+    """A figure of 0..1 with its interval."""
+
+    @property
+    def value(self) -> float:
+        """The figure."""
+
+    @property
+    def low(self) -> float:
+        """Where its interval begins."""
+
+    @property
+    def high(self) -> float:
+        """Where it ends."""
+
+
+def interval_bar(now: Spread, before: Spread | None) -> str:
+    """Return a figure in its interval on a line from 0 to 1, over the one before it."""
+    rows = [(now, "now", 5)] if before is None else [(now, "now", 5), (before, "past", 12)]
+    marks = "".join(
+        f'<path class="{kind}" d="M{each.low * _BAR + 4:.1f} {at}H{each.high * _BAR + 4:.1f}"/>'
+        f'<circle class="{kind}" cx="{each.value * _BAR + 4:.1f}" cy="{at}" r="2.5"/>'
+        for each, kind, at in rows
+    )
+    width, height = _BAR + 8, 8 if before is None else 16
+    return (
+        f'<svg viewBox="0 0 {width} {height}" width="{width}" height="{height}" aria-hidden="true">'
+        f'<path class="grid" d="M4 {height - 1}h{_BAR}"/>{marks}</svg>'
+    )
 
 
 def _framed(title: str, x_label: str, y_label: str, inside: str, x_ticks: str | None = None) -> str:

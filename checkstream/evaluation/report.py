@@ -25,6 +25,16 @@ svg { font: 11px system-ui, sans-serif } svg text { fill: var(--ink) } svg .titl
 .frame { fill: none; stroke: var(--ink) } .grid { stroke: var(--faint); fill: none }
 .line { fill: none; stroke: var(--accent); stroke-width: 2 } .ideal { fill: none; stroke: var(--ink);
   stroke-dasharray: 4 4 } .dot { fill: var(--accent); fill-opacity: .45 }
+h3 { font-size: 1rem; margin: 1.2rem 0 .3rem } small { opacity: .75 } code { overflow-wrap: anywhere }
+.sets th, .sets td { text-align: left; vertical-align: top }
+.now { stroke: var(--accent); stroke-width: 2; fill: var(--accent) }
+.past { stroke: var(--ink); stroke-width: 1; fill: var(--ink); opacity: .6 }
+b.worse { color: #c62828 } b.better { color: #2e7d32 }
+@media (prefers-color-scheme: dark) { b.worse { color: #ff8a80 } b.better { color: #81c784 } }
+@media (max-width: 40rem) { body { margin: 1rem auto } .sets, .sets tbody, .sets tr { display: block }
+  .sets th, .sets .none { display: none } .sets td { display: block; border: 0; padding: .1rem 0 .3rem }
+  .sets tr { border-bottom: 1px solid var(--faint); padding: .4rem 0 }
+  .sets td[data-is]::before { content: attr(data-is) ": "; opacity: .75 } }
 """
 
 
@@ -44,7 +54,7 @@ def page(assessment: Assessment) -> str:
     if assessment.promised:
         parts += ["<h2>At the model's own thresholds</h2>", _at_rates(assessment.promised)]
     parts += ["<h2>Sets</h2>", _sets(assessment.sets), "<h2>Curves</h2>", f'<div class="plots">{"".join(plots)}</div>']
-    return _document(f"{assessment.model}: {assessment.label}", parts)
+    return document(f"{assessment.model}: {assessment.label}", parts)
 
 
 def spans_page(model: str, figures: Sequence[SpanFigures], latency: Latency) -> str:
@@ -70,10 +80,11 @@ def spans_page(model: str, figures: Sequence[SpanFigures], latency: Latency) -> 
         for each in figures
     )
     words = "<p>Three columns strictly (same start, end and kind), then three by overlap (same kind).</p>"
-    return _document(f"{model}: entities", [words, f"<p>{escape(_took(latency))}</p>", _table(heads, rows)])
+    return document(f"{model}: entities", [words, f"<p>{escape(_took(latency))}</p>", _table(heads, rows)])
 
 
-def _document(title: str, parts: Iterable[str]) -> str:
+def document(title: str, parts: Iterable[str]) -> str:
+    """Return a page of its own with a title and parts that are HTML already."""
     return (
         f'<!doctype html>\n<html lang="en"><meta charset="utf-8"><title>{escape(title)}</title>'
         f'<meta name="viewport" content="width=device-width, initial-scale=1"><style>{_STYLE}</style>\n'

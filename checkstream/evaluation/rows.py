@@ -6,7 +6,7 @@ import gzip
 import io
 import json
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import IO, cast
 
@@ -46,7 +46,13 @@ class PairRow(msgspec.Struct, frozen=True):
     """Which part of its set it is of, if the file says so."""
 
 
-def read_pairs(path: Path, premise_key: str, claim_key: str, label_key: str) -> Iterator[PairRow]:
+Meant = Callable[[Mapping[str, object]], bool]
+"""Says of the values of a line whether it is one of the rows that are wanted."""
+
+
+def read_pairs(
+    path: Path, premise_key: str, claim_key: str, label_key: str, *, meant: Meant | None = None
+) -> Iterator[PairRow]:
     """Yield the rows of a file of claims.
 
     Args:
@@ -54,17 +60,20 @@ def read_pairs(path: Path, premise_key: str, claim_key: str, label_key: str) -> 
         premise_key: key of the evidence.
         claim_key: key of the claim.
         label_key: key of the label; it may be missing.
+        meant: which lines are wanted; None: every one.
 
     Raises:
         FileUnreadable: the file can't be read, or a row has no such texts; names the line.
     """
-    for number, values in _file_objects(path):
+    for number, values in read_file_objects(path):
+        if meant is not None and not meant(values):
+            continue
         premise, claim = values.get(premise_key), values.get(claim_key)
         if not isinstance(premise, str) or not isinstance(claim, str):
             raise FileUnreadable(
                 f"{path.name}:{number}: `{premise_key}` or `{claim_key}` is missing or no text; name the keys"
             )
-        yield PairRow(premise, claim, _word(values.get(label_key)), _word(values.get("split")))
+        yield PairRow(premise, claim, word_of(values.get(label_key)), word_of(values.get("split")))
 
 
 def read_objects(file: IO[bytes], name: str) -> Iterator[tuple[int, dict[str, object]]]:
@@ -91,7 +100,9 @@ def read_objects(file: IO[bytes], name: str) -> Iterator[tuple[int, dict[str, ob
         yield number, values
 
 
-def read_rows(path: Path, text_key: str, label_key: str, spans_key: str) -> Iterator[Row]:
+def read_rows(
+    path: Path, text_key: str, label_key: str, spans_key: str, *, meant: Meant | None = None
+) -> Iterator[Row]:
     """Yield the rows of a file.
 
     Args:
@@ -99,21 +110,32 @@ def read_rows(path: Path, text_key: str, label_key: str, spans_key: str) -> Iter
         text_key: key of the text.
         label_key: key of the label; it may be missing.
         spans_key: key of a list of `{start, end, label}`; it may be missing.
+        meant: which lines are wanted; None: every one.
 
     Raises:
         FileUnreadable: the file can't be read, or a row has no such text; names the line.
     """
-    for number, values in _file_objects(path):
+    for number, values in read_file_objects(path):
+        if meant is not None and not meant(values):
+            continue
         try:
             text = msgspec.convert(values.get(text_key), str)
             spans = msgspec.convert(values.get(spans_key, ()), tuple[GoldSpan, ...])
         except msgspec.ValidationError as error:
             reason = f"`{text_key}` or `{spans_key}` is missing or of another form ({error}); name the keys"
             raise FileUnreadable(f"{path.name}:{number}: {reason}") from error
-        yield Row(text, _word(values.get(label_key)), spans)
+        yield Row(text, word_of(values.get(label_key)), spans)
 
 
-def _file_objects(path: Path) -> Iterator[tuple[int, dict[str, object]]]:
+def read_file_objects(path: Path) -> Iterator[tuple[int, dict[str, object]]]:
+    """Yield each line of a file that is not empty, with its number, as a JSON object.
+
+    Args:
+        path: `.jsonl`, or `.jsonl.gz`.
+
+    Raises:
+        FileUnreadable: the file can't be read, or a line is no object; names it.
+    """
     try:
         with path.open("rb") as raw, _plain(path, raw) as file:
             yield from read_objects(file, path.name)
@@ -128,7 +150,7 @@ def _plain(path: Path, raw: IO[bytes]) -> IO[bytes]:
     return cast("IO[bytes]", io.BufferedReader(cast("io.RawIOBase", gzip.GzipFile(fileobj=raw))))
 
 
-def _word(value: object) -> str:
+def word_of(value: object) -> str:
     """Return a JSON value as one word: a string as it is, nothing as nothing, anything else as JSON writes it."""
     if value is None:
         return ""

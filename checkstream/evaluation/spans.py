@@ -29,8 +29,18 @@ class SpanFigures(msgspec.Struct, frozen=True, kw_only=True):
     overlap_f1: float
 
 
+class KindCounts(msgspec.Struct, frozen=True):
+    """How often spans of one kind were marked and found."""
+
+    gold: int
+    found: int
+    strict: int
+    gold_touched: int
+    found_touching: int
+
+
 class SpanCounts:
-    """Counts over many texts."""
+    """Counts over texts."""
 
     def __init__(self) -> None:
         """Start with nothing counted."""
@@ -49,6 +59,11 @@ class SpanCounts:
         self._gold_touched.update(kind for start, end, kind in marked if _touched(start, end, kind, ours))
         self._found_touching.update(kind for start, end, kind in ours if _touched(start, end, kind, marked))
 
+    def of(self, *kinds: str) -> KindCounts:
+        """Return the counts of some kinds together."""
+        counts = (self._gold, self._found, self._strict, self._gold_touched, self._found_touching)
+        return KindCounts(*(sum(each[kind] for kind in kinds) for each in counts))
+
     def figures(self) -> tuple[SpanFigures, ...]:
         """Return the figures of each kind that anybody marked, by name, and of all of them together as `all`.
 
@@ -58,20 +73,17 @@ class SpanCounts:
         return (*(self._of(kind, [kind]) for kind in kinds), self._of("all", kinds))
 
     def _of(self, name: str, kinds: list[str]) -> SpanFigures:
-        gold, found, strict, gold_touched, found_touching = (
-            sum(counts[kind] for kind in kinds)
-            for counts in (self._gold, self._found, self._strict, self._gold_touched, self._found_touching)
-        )
+        of = self.of(*kinds)
         return SpanFigures(
             kind=name,
-            gold=gold,
-            found=found,
-            strict_precision=_share(strict, found),
-            strict_recall=_share(strict, gold),
-            strict_f1=_f1(_share(strict, found), _share(strict, gold)),
-            overlap_precision=_share(found_touching, found),
-            overlap_recall=_share(gold_touched, gold),
-            overlap_f1=_f1(_share(found_touching, found), _share(gold_touched, gold)),
+            gold=of.gold,
+            found=of.found,
+            strict_precision=_share(of.strict, of.found),
+            strict_recall=_share(of.strict, of.gold),
+            strict_f1=_f1(_share(of.strict, of.found), _share(of.strict, of.gold)),
+            overlap_precision=_share(of.found_touching, of.found),
+            overlap_recall=_share(of.gold_touched, of.gold),
+            overlap_f1=_f1(_share(of.found_touching, of.found), _share(of.gold_touched, of.gold)),
         )
 
 
