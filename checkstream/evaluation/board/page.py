@@ -18,14 +18,16 @@ The same models and texts give the same bytes. The texts are not part of the pro
 
 In brackets stand 95 % intervals: Wilson's for shares of texts that fire, bootstrap ones from a fixed seed for all \
 else. *Before* is the version that was kept before. A figure is **worse** where it lies beyond the bad end of the \
-interval before, and **better** where it lies beyond the good end. Nothing is compared that was measured on other texts.
+interval before by more than one text is worth, and **better** where it lies beyond the good end. Nothing is compared \
+that was measured on other texts.
 
 *Left out*: the model has learnt nothing of the source, and nothing was chosen by it. *Known*: it has, in part, so \
 that its figures are better than they would be elsewhere. What models do that were trained without a source (folds) \
 stands in their cards: they are not what ships.
 
 `of all`: at the one threshold that 1 % of all innocent texts of the label together reach. The other columns are the \
-model's own thresholds, which policies ask for by their rate."""
+model's own thresholds, which policies ask for by their rate. `any` stands for all labels of a model together: a text \
+fires where any of them does, so that more fire than the rate of one label says."""
 
 
 class Section(msgspec.Struct, frozen=True):

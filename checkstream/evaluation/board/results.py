@@ -1,7 +1,8 @@
 """What a scoreboard says, as `scoreboard.json` keeps it, and what has become of it since. Pure.
 
-A figure got worse when it lies beyond the bad end of the interval that was kept, better beyond the good end. INVARIANT:
-nothing is compared that was measured on other texts, and what is no longer measured is told like what got worse.
+A figure got worse when it lies beyond the bad end of the interval that was kept, further than one text of the set is
+worth, since an interval may be a point; better likewise. INVARIANT: nothing is compared that was measured on other
+texts, and what is no longer measured is told like what got worse.
 """
 
 from __future__ import annotations
@@ -58,7 +59,7 @@ class Figure(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     figure: str
     """`AUC`, `recall at 1 % of all`, `fires at 0.1 %`, ..."""
     good: Literal["up", "down"]
-    n: int
+    n: Annotated[int, msgspec.Meta(ge=1)]
     """Texts of the set."""
     value: float
     low: float
@@ -80,7 +81,8 @@ class Figure(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
             return "new"
         if self.before.texts != self.texts:
             return "other texts"
-        low, high = self.before.low - _EPSILON, self.before.high + _EPSILON
+        slack = 1 / self.n + _EPSILON
+        low, high = self.before.low - slack, self.before.high + slack
         if low <= self.value <= high:
             return "same"
         return "better" if (self.value > high) == (self.good == "up") else "worse"

@@ -65,10 +65,11 @@ def board(*figures: Figure, version: Version = OLD) -> Board:
         (0.8, "AUC", "same"),
         (0.75, "AUC", "same"),
         (0.85, "AUC", "same"),
-        (0.7499, "AUC", "worse"),
-        (0.8501, "AUC", "better"),
-        (0.7499, "fires at 1 %", "better"),
-        (0.8501, "fires at 1 %", "worse"),
+        (0.7401, "AUC", "same"),
+        (0.7399, "AUC", "worse"),
+        (0.8601, "AUC", "better"),
+        (0.7399, "fires at 1 %", "better"),
+        (0.8601, "fires at 1 %", "worse"),
     ],
 )
 def test_a_figure_got_worse_beyond_the_bad_end_of_the_interval_before(now: float, name: str, became: str) -> None:

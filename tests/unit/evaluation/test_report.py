@@ -8,7 +8,8 @@ from html.parser import HTMLParser
 import numpy as np
 
 from checkstream.evaluation.assess import Assessment, ScoredSet, assess, latency_of
-from checkstream.evaluation.plots import precision_recall, recall_at_rates, reliability_plot
+from checkstream.evaluation.figures import Interval
+from checkstream.evaluation.plots import interval_bar, precision_recall, recall_at_rates, reliability_plot
 from checkstream.evaluation.report import page, spans_page
 from checkstream.evaluation.spans import SpanCounts
 
@@ -112,3 +113,12 @@ def test_plots_are_well_formed_and_stay_in_their_frame() -> None:
         assert len(lines) == 1
         assert len(points) > 5
         assert all(left <= x <= left + side and top <= y <= top + side for x, y in points)
+
+
+def test_a_bar_shows_a_figure_in_its_interval_over_the_one_before_it() -> None:
+    now, before = Interval(0.5, 0.25, 0.75), Interval(1.0, 1.0, 1.0)
+    assert len(ET.fromstring(interval_bar(now, None))) == 3
+    drawn = ET.fromstring(interval_bar(now, before))
+    assert [each.get("class") for each in drawn] == ["grid", "now", "now", "past", "past"]
+    assert [each.get("cx") for each in drawn if each.tag == "circle"] == ["52.0", "100.0"]
+    assert drawn[1].get("d") == "M28.0 5H76.0"
