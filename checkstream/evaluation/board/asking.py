@@ -45,7 +45,9 @@ def versions(own: Path | None) -> Mapping[str, Version]:
 
 
 def _version(entry: ModelEntry) -> Version:
-    return Version(entry.version, hashlib.sha256(msgspec.json.encode(entry)).hexdigest()[:16])
+    """Return which model it is; what its manifest leaves out counts for nothing: a new field is no new model."""
+    said = {name: value for name, value in msgspec.to_builtins(entry).items() if value}
+    return Version(entry.version, hashlib.sha256(msgspec.json.encode(said)).hexdigest()[:16])
 
 
 class Asking:
