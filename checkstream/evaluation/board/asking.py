@@ -45,8 +45,13 @@ def versions(own: Path | None) -> Mapping[str, Version]:
 
 
 def _version(entry: ModelEntry) -> Version:
-    """Return which model it is; what its manifest leaves out counts for nothing: a new field is no new model."""
+    """Return which model it is; what its manifest leaves out counts for nothing: a new field is no new model.
+
+    Nor is what its scores are held against later: no score comes from it.
+    """
+    files = tuple(file for file in entry.files if file.role != "reference")
     said = {name: value for name, value in msgspec.to_builtins(entry).items() if value}
+    said["files"] = msgspec.to_builtins(files)
     return Version(entry.version, hashlib.sha256(msgspec.json.encode(said)).hexdigest()[:16])
 
 
