@@ -19,7 +19,7 @@ from checkstream.core.policy.classifiers import ClassifierLabel
 from checkstream.core.policy.compile import compile_sources
 from checkstream.core.policy.program import Entry
 from checkstream.core.policy.vm import exchange_facts
-from checkstream.core.terms import Channel, Span, Stage, Verdict
+from checkstream.core.terms import Channel, Recited, Span, Stage, Verdict
 from tests.playbook import digest
 
 MORE = " and then more of the same text follows, and more of it, until it has come to quite a length"
@@ -124,10 +124,12 @@ def test_nothing_is_decided_otherwise_than_if_nothing_were_forgotten(
     known: list[tuple[object, ...]] = []
     decide = Decider._decide
 
-    def noted(self: Decider, entry: Entry, span: Span, confidence: float = 1.0) -> Firing | None:
+    def noted(
+        self: Decider, entry: Entry, span: Span, confidence: float = 1.0, recited: Recited | None = None
+    ) -> Firing | None:
         stream = self._facts.stream
         known.append((entry.rule, span, stream.tokens, stream.risk, stream.trend, stream.language))
-        return decide(self, entry, span, confidence)
+        return decide(self, entry, span, confidence, recited)
 
     with patch.object(Decider, "_decide", noted):
         found, _ = decided(pieces, late, scores, prelude)

@@ -173,8 +173,14 @@ def test_g02_bytes_for_the_caller_are_made_in_few_places_from_what_was_released(
         "self._course.send(frame.raw)",  # a message that was judged and stands as it came
         "self._course.send(frame.raw if data is request.unit.raw else sse.reframe(frame.raw, data))",
     }
+    told = {call for name in ("leaving", "row") for call in calls(PACKAGE / f"core/exchange/{name}.py", "send")}
+    assert told == {
+        "self.send(released.data, released.held_s)",
+        "self._leaving.send(self._let_go(judge, event), now - event[1])",
+        "self._leaving.send(data[0] if len(data) == 1 else b''.join(data), held_s)",  # of `_let_some_go` and the outbox
+    }
     assert set(calls(leaving, "_write")) == {
-        "self._write(released.data)",
+        "self._write(released)",  # what is told to `send`
         "self._write(sse.KEEP_ALIVE)",
         "self._write(data)",  # the closing frames, below
     }

@@ -60,11 +60,11 @@ class Leaving:
             course.ledger.withheld = _TOO_LONG
             course.checking.degrade(_TOO_LONG)
 
-    def send(self, data: bytes, held_s: float) -> None:
+    def send(self, released: bytes, held_s: float) -> None:
         """Send what has been taken out of what waits, where the first of it came `held_s` seconds ago."""
-        if not data:
+        if not released:
             return  # it waits to be whole
-        self._write(data)
+        self._write(released)
         course = self._course
         course.given = True
         course.watch.sent()
