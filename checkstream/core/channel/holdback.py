@@ -350,7 +350,7 @@ class Holdback:
         position = self.matches.settled
         decided = [finding for finding in self.matches.found if finding.span.start < position]
         checks = self.stop(position)
-        self.matches.found.extend(decided)
+        self.matches.keep(decided)
         return checks
 
     # --- text out

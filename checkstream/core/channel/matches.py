@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Generator, Sequence
+from typing import Final
 
 import msgspec
 
@@ -25,6 +26,10 @@ LOOKED_AT = 128
 """Findings of which it is asked at a time whether they overlap those before."""
 _MANY = 64
 """Findings of a text of parts that are remembered before it is asked which of them may be found again."""
+
+
+_NONE: Final[deque[Finding]] = deque(maxlen=0)
+"""Of every text as long as nothing is found in it: an empty queue has room for 64, and a stream has many texts."""
 
 
 class Cluster(msgspec.Struct, frozen=True):
@@ -49,7 +54,7 @@ class Matches:
 
     def __init__(self, patterns: PatternSet, *, late: bool = False) -> None:
         """Start before the first character; `late`: nobody asks before the text's end what may leave of it."""
-        self.found: deque[Finding] = deque()
+        self.found: deque[Finding] = _NONE
         self.heard: list[Finding] | None = None
         """All that was found, where somebody wants to know, in a text without parts."""
         self.free = 0
@@ -158,9 +163,15 @@ class Matches:
 
     def _hear(self, found: Sequence[Finding]) -> None:
         """Take findings that stand behind all others."""
-        self.found.extend(found)
+        self.keep(found)
         if self.heard is not None:
             self.heard.extend(found)
+
+    def keep(self, found: Sequence[Finding]) -> None:
+        """Have findings wait to be handed out, behind all others."""
+        if self.found is _NONE:
+            self.found = deque()
+        self.found.extend(found)
 
     def follow(self, before: Sequence[Stretch], received: int) -> None:
         """Read what comes together with what stands before it elsewhere, too.
@@ -316,7 +327,7 @@ class Matches:
             first = _order(min(new, key=_order))
             while self.found and _order(self.found[-1]) > first:
                 new.append(self.found.pop())
-            self.found.extend(sorted(new, key=_order))
+            self.keep(sorted(new, key=_order))
             self._group = _Group()
 
     def cluster(
