@@ -5,9 +5,11 @@ takes something writes it down first and then looks at what all have: two that t
 find it gone, but never both get it. One page besides is of what callers have on other machines (`ELSEWHERE`).
 
 A page is a table of words of 64 bits, a key and its value side by side: the hash of what is counted for whom, under a
-key of these processes alone, so that nobody outside can choose two that fall together. A key that is there stays until
-another takes its place, which it can once its value is 0. Amounts add up over pages; of moments the last counts. The
-sign of a key says which of both it is of, so who reads a whole page needs to know nothing else.
+key of these processes alone, so that nobody outside can choose two that fall together. A key has a few places where it
+may stand, and whoever looks for it looks at all of them at once: so a page stays quick whatever stood there before, and
+no key moves, which another process might miss meanwhile. It stays until another takes its place, which that can once
+the value is 0. Amounts add up over pages; of moments the last counts. The sign of a key says which of both it is of, so
+who reads a whole page needs to know nothing else.
 """
 
 from __future__ import annotations
@@ -22,7 +24,9 @@ from collections.abc import Iterator, Mapping
 from typing import Final
 
 PLACES: Final = 4096
-"""Keys that a page has room for."""
+"""Keys that a page has at most; from some 2,600 on there may be no room for one more."""
+NEAR: Final = 64
+"""Places where a key may stand."""
 _PAGE: Final = 2 * PLACES
 """Words of a page."""
 PAGES: Final = 128
@@ -109,32 +113,36 @@ class Board:
         return True
 
     def _own_place(self, key: int, *, new: bool) -> int:
-        free = -1
-        for place in _places(key, self._page):
-            there = self._words[place]
-            if there == key:
-                return place
-            if not self._words[place + 1] and free < 0:
-                free = place
-            if not there:
-                break
-        if not new or free < 0:
+        there = self._place(key, self._page)
+        if there >= 0 or not new:
+            return there
+        begin = _first_place(key, self._page)
+        values = self._words[begin + 1 : begin + 2 * NEAR : 2].tolist()
+        if 0 not in values:
             return -1
+        free = begin + 2 * values.index(0)
         self._words[free] = key  # its value is 0 until it is written
         return free
 
+    def _place(self, key: int, page: int) -> int:
+        """Return the word where a key stands on a page; -1: it doesn't."""
+        begin = _first_place(key, page)
+        first = self._words[begin]
+        if first == key or not first:  # keys are never taken away, so behind an empty place there is none of these
+            return begin if first else -1
+        keys = self._words[begin : begin + 2 * NEAR : 2].tolist()
+        return begin + 2 * keys.index(key) if key in keys else -1
+
     def _elsewhere(self, key: int) -> Iterator[int]:
         words = self._words
-        for page, used in enumerate((*words[:PAGES].tolist(), True)):
-            if not used or page == self._page:
+        for page in (*itertools.compress(range(PAGES), words[:PAGES].tolist()), ELSEWHERE):
+            if page == self._page:
                 continue
-            for place in _places(key, page):
-                there = words[place]
-                if there == key:
-                    yield words[place + 1]
-                    break
-                if not there:
-                    break
+            place = self._place(key, page)
+            if place >= 0:
+                value = words[place + 1]
+                if words[place] == key:  # else another has taken the place meanwhile
+                    yield value
 
     def elsewhere(self, key: int) -> int:
         """Return the sum of what the other processes have written under a key."""
@@ -154,13 +162,16 @@ class Board:
                     found[key] = before + value if key > 0 else max(before, value)
         return found
 
-    def replace(self, values: Mapping[int, int]) -> None:
-        """Have this on the page and nothing else: the first of it, if it is more than there is room for."""
+    def replace(self, values: Mapping[int, int]) -> bool:
+        """Have this on the page and nothing else; tell whether there was room for all of it.
+
+        Who looks meanwhile finds each key that was there and stays, with the value before or the new one.
+        """
         for place, key, _ in self._there(self._page):
             if key not in values:
                 self._words[place + 1] = 0
-        for key, value in values.items():
-            self.write(key, value)
+        written = [self.write(key, value) for key, value in values.items()]
+        return all(written)
 
     def _there(self, page: int) -> Iterator[tuple[int, int, int]]:
         """Return the places of a page that have something, each with its key and its value."""
@@ -180,8 +191,6 @@ def _words(descriptor: int) -> memoryview:
     return memoryview(mmap.mmap(descriptor, _BYTES)).cast("q")
 
 
-def _places(key: int, page: int) -> Iterator[int]:
-    """Yield the words where a key may stand on a page, in the order in which it is looked for."""
-    begin = _begin(page)
-    for step in range(PLACES):
-        yield begin + 2 * ((key + step) % PLACES)
+def _first_place(key: int, page: int) -> int:
+    """Return the word where the places begin in which a key may stand on a page."""
+    return _begin(page) + 2 * min(key % PLACES, PLACES - NEAR)

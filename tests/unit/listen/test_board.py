@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from typing import Any, cast
 
 import pytest
 from hypothesis import given
@@ -13,7 +14,7 @@ from hypothesis import strategies as st
 from checkstream.config import Quota
 from checkstream.errors import Overloaded
 from checkstream.listen import Admission, Who, board
-from checkstream.listen.board import ELSEWHERE, PAGES, Board, Pages
+from checkstream.listen.board import ELSEWHERE, NEAR, PAGES, Board, Pages
 
 SECRET = b"s" * 32
 
@@ -104,18 +105,109 @@ def test_parents_that_follow_each_other_give_out_other_pages(shared: int) -> Non
     assert elder.take() == heir.take() == -1
 
 
-def test_a_page_that_is_full_says_so_and_has_room_again(shared: int) -> None:
+@pytest.mark.parametrize("first", [1, 4096 + 4000, 4095])
+def test_a_key_that_finds_no_room_is_told_and_has_it_when_another_is_over(shared: int, first: int) -> None:
+    """Keys that want the same place: nobody outside can choose them, since they are hashes."""
     one, other = boards(shared, 2)
-    keys = [one.key(str(number)) for number in range(4096)]
+    keys = [first + 4096 * number for number in range(NEAR)]
+    more = first + 4096 * NEAR
     assert all(one.write(key, number + 1) for number, key in enumerate(keys))
-    assert not one.write(one.key("more"), 1)
-    assert one.write(one.key("more"), 0), "nothing is nothing"
-    assert other.elsewhere(keys[99]) == 100
+    assert not one.write(more, 1)
+    assert one.write(more, 0), "nothing is nothing"
+    assert other.elsewhere(more) == 0
     assert one.write(keys[7], 0)
-    assert one.write(one.key("more"), 9)
-    assert other.elsewhere(one.key("more")) == 9
-    assert other.elsewhere(keys[7]) == 0
-    assert [other.elsewhere(key) for key in keys[8:]] == list(range(9, 4097)), "what stood behind it is still found"
+    assert one.write(more, 9)
+    assert [other.elsewhere(key) for key in (more, *keys)] == [9, 1, 2, 3, 4, 5, 6, 7, 0, *range(9, NEAR + 1)]
+
+
+def test_a_page_has_room_for_two_thousand_callers(shared: int) -> None:
+    one, other = boards(shared, 2)
+    for day in range(5):  # whoever was there the days before
+        keys = [one.key(str(day), str(number)) for number in range(2000)]
+        assert all(one.write(key, number + 1) for number, key in enumerate(keys))
+        assert [other.elsewhere(key) for key in keys] == list(range(1, 2001))
+        assert all(one.write(key, 0) for key in keys)
+    assert other.totals() == {}
+
+
+KEYS = [*(1 + 4096 * number for number in range(70)), *(4095 + 4096 * number for number in range(70)), 2, 30, 65, 4090]
+
+
+@given(st.lists(st.tuples(st.sampled_from([*KEYS, *(-key for key in KEYS)]), st.integers(0, 2)), max_size=300))
+def test_a_page_says_what_a_table_of_python_says_of_all_that_it_had_room_for(written: list[tuple[int, int]]) -> None:
+    descriptor = board.make()
+    one, other = boards(descriptor, 2)
+    os.close(descriptor)
+    model: dict[int, int] = {}
+    for key, value in written:
+        if one.write(key, value):
+            model[key] = value
+        else:
+            assert value, "nothing is nothing"
+            assert not model.get(key), "who is there has room"
+    assert {key: other.elsewhere(key) for key in model} == model
+    assert other.totals() == {key: value for key, value in model.items() if value}
+
+
+class Watched:
+    """The words of a board, with a count of those that are read, and a look after each that is written."""
+
+    def __init__(self, words: memoryview) -> None:
+        self.words = words
+        self.read = 0
+        self.look: Callable[[], None] = lambda: None
+
+    def __getitem__(self, at: int | slice) -> Any:
+        got = self.words[at]
+        self.read += len(got) if isinstance(got, memoryview) else 1
+        return got
+
+    def __setitem__(self, at: int, value: int) -> None:
+        self.words[at] = value
+        self.look()
+
+
+def watched(each: Board) -> Watched:
+    words = Watched(each._words)
+    each._words = cast("memoryview", words)
+    return words
+
+
+def test_g33_a_look_at_a_page_costs_the_same_whoever_was_there_before(shared: int) -> None:
+    own, elsewhere = *boards(shared, 1), Board(shared, ELSEWHERE, SECRET)
+    words, counted = watched(own), []
+    for turn in range(600):  # 36,000 callers of other machines, and as many of this process
+        elsewhere.replace({elsewhere.key("far", str(turn), str(number)): 1 for number in range(60)})
+        for number in range(60):
+            key = own.key("near", str(turn), str(number))
+            assert own.write(key, 1)
+            assert own.write(key, 0)
+        words.read = 0
+        assert own.elsewhere(own.key("never", str(turn))) == 0
+        assert own.write(own.key("new", str(turn)), 1)
+        own.write(own.key("new", str(turn)), 0)
+        counted.append(words.read)
+    assert max(counted) <= PAGES + 4 * (NEAR + 4)
+
+
+@given(
+    *[st.dictionaries(st.sampled_from(KEYS[::2]), st.integers(1, 9), max_size=60) for _ in range(2)],
+)
+def test_who_looks_while_a_page_is_replaced_finds_all_that_stays(before: dict[int, int], after: dict[int, int]) -> None:
+    descriptor = board.make()
+    elsewhere, (own,) = Board(descriptor, ELSEWHERE, SECRET), boards(descriptor, 1)
+    os.close(descriptor)
+    elsewhere.replace(dict.fromkeys(KEYS, 1))  # others were there, and are gone
+    elsewhere.replace(before)
+    words = watched(elsewhere)
+
+    def look() -> None:
+        for key in before.keys() & after.keys():
+            assert own.elsewhere(key) in (before[key], after[key])
+
+    words.look = look
+    assert elsewhere.replace(after)
+    assert {key: own.elsewhere(key) for key in KEYS} == {key: after.get(key, 0) for key in KEYS}
 
 
 def test_g22_a_quota_counts_over_all_processes(shared: int) -> None:

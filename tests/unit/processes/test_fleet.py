@@ -259,9 +259,10 @@ def test_a_page_of_other_machines_is_replaced_as_a_whole(shared: int) -> None:
     assert [own.elsewhere(key) for key in (1, 4097, -3)] == [1, 2, 3]
     elsewhere.replace({4097: 5})
     assert [own.elsewhere(key) for key in (1, 4097, -3)] == [0, 5, 0]
-    elsewhere.replace(dict.fromkeys(range(10_000, 15_000), 1))
+    assert elsewhere.replace(dict.fromkeys(range(10_000, 14_000), 1))
+    assert not elsewhere.replace(dict.fromkeys(range(10_000, 15_000), 1))
     assert sum(own.elsewhere(key) for key in range(10_000, 15_000)) == board.PLACES
-    elsewhere.replace({1: 1})
+    assert elsewhere.replace({1: 1})
     assert own.elsewhere(1) == 1
 
 
