@@ -65,10 +65,17 @@ def _row(name: str, tokens: int, rounds: int) -> list[str]:
     return [name, str(tokens), f"{first:.0f}", *(f"{us:.0f} ({us / first:.2f}x)" for us in [*middle.values()][1:])]
 
 
+def _rounds(text: str) -> int:
+    number = int(text) if text.isascii() and text.isdigit() and len(text) < 8 else 0
+    if number < 1:
+        raise argparse.ArgumentTypeError(f"`{text}` is no number of rounds; give a whole number from 1")
+    return number
+
+
 def main(given: list[str]) -> int:
     """Measure, and print a table."""
     parser = argparse.ArgumentParser(prog="python -m bench.kernels", description=__doc__)
-    parser.add_argument("--rounds", type=int, default=40)
+    parser.add_argument("--rounds", type=_rounds, default=40)
     args = parser.parse_args(given)
     rows = [_row(name, tokens, args.rounds) for name in _GRAPHS for tokens in _TOKENS]
     head = ["graph", "tokens", "as shipped, us", "exact kernels", "two threads", "four at once, each"]
