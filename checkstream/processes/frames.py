@@ -43,8 +43,16 @@ class Welcome(msgspec.Struct, frozen=True, array_like=True):
     """Its own on the board."""
     graphs: str
     """Folder of these processes, where graphs are kept for all of them; empty: each has its own."""
-    board: bytes
-    """The secret of what is counted on the board: of these processes, or of those of all machines."""
+    board: bytes = b""
+    """The secret of what is counted on the board, where it is that of all machines; empty: it follows from `secret`.
+
+    A parent of a version that knew no other machines says none.
+    """
+
+    @property
+    def counting(self) -> bytes:
+        """The secret of what is counted on the board."""
+        return self.board or derived(self.secret, "board")
 
 
 class Ask(msgspec.Struct, frozen=True, array_like=True):

@@ -69,7 +69,7 @@ class Member:
         self._end = end
         self.welcome = _WELCOME.decode(body)
         self.store = ParentStore(socket.socket(fileno=descriptors[0]))
-        self.board = Board(descriptors[1], self.welcome.page, self.welcome.board)
+        self.board = Board(descriptors[1], self.welcome.page, self.welcome.counting)
         os.close(descriptors[1])
         listening = [socket.socket(fileno=each) for each in descriptors[2:]]
         each = len(listening) // self.welcome.slots

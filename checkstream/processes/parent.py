@@ -27,7 +27,7 @@ from checkstream.processes import memory, sockets
 from checkstream.processes.child import Child
 from checkstream.processes.fleet import open_fleet
 from checkstream.processes.folder import Folder
-from checkstream.processes.frames import Welcome, derived
+from checkstream.processes.frames import Welcome
 from checkstream.processes.handing import START_S, HandOver
 from checkstream.processes.notify import tell
 from checkstream.processes.places import Places
@@ -98,7 +98,7 @@ class Parent:
         self._graphs = ""
         self._pages = board.Pages(self._board, self._half)
         self._fleet = open_fleet(config.fleet, "" if elder is None else elder.estate.machine)
-        self._board_secret = derived(self._secret, "board") if self._fleet is None else self._fleet.secret_of("board")
+        self._board_secret = b"" if self._fleet is None else self._fleet.secret_of("board")
         self._joined: asyncio.Task[Any] | None = None
         """Speaks with other machines."""
         self._group: sockets.Group = []
