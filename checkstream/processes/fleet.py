@@ -40,8 +40,6 @@ _KEEP_S: Final = 3.0
 """A machine of which nobody has heard for so long is forgotten; so are all others, where the store is away so long."""
 _MOST: Final = PLACES - 2
 """Keys that a machine says, and hears of all others together: beside them stand the two of the store."""
-_MEMORY: Final = ("store", "memory")
-_CLOCK: Final = ("store", "clock")
 _KIND: Final = "what callers have"
 
 _Key = Annotated[int, Meta(ge=-(2**63) + 1, le=2**63 - 1)]
@@ -65,6 +63,7 @@ def heard(machines: Iterable[Mapping[int, int]], now_ms: int) -> dict[int, int]:
         for key, value in said.items():
             before = found.get(key, 0)
             found[key] = before + value if key > 0 else max(before, now_ms + value)
+    found.pop(0, None)  # that a place is empty
     return dict(itertools.islice(found.items(), _MOST))
 
 
@@ -83,6 +82,7 @@ class Fleet:
         self._store = store
         self._secret = secret
         self._seal = Seal(self.secret_of("pages"))
+        self._was_full = False
 
     def secret_of(self, what: str) -> bytes:
         """Return a secret for one use, the same on all machines."""
@@ -94,7 +94,7 @@ class Fleet:
         Args:
             board: Of this process.
         """
-        memory, clock = board.key(*_MEMORY), board.key(*_CLOCK)
+        memory, clock = _of_store(self._store, board)
         return Together(
             key=self.secret_of("confirmations"),
             spending=self._store,
@@ -148,8 +148,11 @@ class Fleet:
         while True:
             reason = ""
             giving_up = loop.call_later(exchange.good_for_s, exchange.forget)
+            weakness = ""
             try:
                 machines = await loop.run_in_executor(thread, exchange.turn)
+                if not is_there:
+                    weakness = await loop.run_in_executor(thread, lambda: self._store.weakness)
             except VaultFailed as error:
                 machines, reason = 0, str(error)
             except Exception as error:  # noqa: BLE001 - whatever it is: what stands on the board must not stay there
@@ -161,9 +164,8 @@ class Fleet:
                 if not is_there:
                     is_there = True
                     log.info("fleet.joined", machines=machines)
-                    await self._warn(log)
+                self._warn(log, weakness, is_full=exchange.is_full)
             elif not exchange.good_for_s:
-                exchange.forget()
                 show(0)
                 if is_there is not False:
                     is_there = False
@@ -171,10 +173,13 @@ class Fleet:
                     log.warning("fleet.away", reason=reason, advice=advice)
             await asyncio.sleep(_PULSE_S)
 
-    async def _warn(self, log: Log) -> None:
-        weakness = await asyncio.to_thread(lambda: self._store.weakness)
+    def _warn(self, log: Log, weakness: str, *, is_full: bool) -> None:
         if weakness:
             log.warning("fleet.store", reason=weakness, advice="set maxmemory-policy noeviction")
+        if is_full and not self._was_full:
+            self._was_full = True
+            reason = "callers have more at once than machines can tell each other"
+            log.warning("fleet.full", reason=reason, advice="what is left out counts on its own machine alone")
 
     def close(self) -> None:
         """Close the connections."""
@@ -192,6 +197,8 @@ class _Exchange:
         self._good_until = time.monotonic() + _KEEP_S  # what another parent has left there, too
         self._of_store: dict[int, int] = {}
         """What the store has said of itself: that stays when it is away."""
+        self.is_full = False
+        """More was there in the last turn than could be said or written down."""
 
     @property
     def good_for_s(self) -> float:
@@ -205,13 +212,16 @@ class _Exchange:
             VaultFailed: the store can't be asked.
         """
         began = time.monotonic()
-        own = msgspec.msgpack.encode(told(self._board.totals(), _now_ms()))
-        said = self._store.exchange(self._machine, self._seal.sealed(_owner(self._machine), own), _KEEP_S)
+        own = told(self._board.totals(), _now_ms())
+        sealed = self._seal.sealed(_owner(self._machine), msgspec.msgpack.encode(own))
+        said = self._store.exchange(self._machine, sealed, _KEEP_S)
         machines = list(self._opened(said.others))
         now_ms = _now_ms()
-        board = self._board
-        self._of_store = {board.key(*_MEMORY): said.memory, board.key(*_CLOCK): max(said.now_ms - now_ms, 0)}
-        board.replace(self._of_store | heard(machines, now_ms))
+        memory, clock = _of_store(self._store, self._board)
+        self._of_store = {memory: said.memory, clock: max(said.now_ms - now_ms, 0)}
+        others = heard(machines, now_ms)
+        has_room = self._board.replace(self._of_store | others)
+        self.is_full = not has_room or max(len(own), len(others)) == _MOST
         self._good_until = began + _KEEP_S
         return 1 + len(machines)
 
@@ -246,6 +256,11 @@ def open_fleet(settings: FleetSettings | None, machine: str = "") -> Fleet | Non
     secret = derived(long_secret(settings.secret, "fleet"), "checkstream fleet v1")
     password = None if settings.password is None else reveal(settings.password)
     return Fleet(FleetStore(settings.store, derived(secret, "name").hex()[:16], password), secret, machine)
+
+
+def _of_store(store: FleetStore, board: Board) -> tuple[int, int]:
+    """Return the keys of the number of a store's memory, and of how far its clock is ahead of this machine's."""
+    return board.key("store", "memory", store.url), board.key("store", "clock", store.url)
 
 
 def _owner(machine: str) -> Owner:

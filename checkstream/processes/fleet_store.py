@@ -23,6 +23,8 @@ except ModuleNotFoundError:  # an extra
 
 MOST_BYTES = 131_072
 """That one machine may say at a time."""
+_MOST_MEMORY = 10**18
+_MOST_MS = 10**14
 _TIMEOUT_S = 1.0
 _REST_S = 1.0
 """Where the server has failed, confirmations are refused for so long without asking it."""
@@ -79,9 +81,9 @@ class Said(NamedTuple):
     """What the store said."""
 
     now_ms: int
-    """Its time."""
+    """Its time, above 0 and below 10**14."""
     memory: int
-    """The number of its memory, below 10**18."""
+    """The number of its memory, above 0 and below 10**18."""
     others: Mapping[str, bytes]
     """What each other machine has said, sealed; nobody vouches for it."""
 
@@ -110,6 +112,8 @@ class FleetStore:
             socket_connect_timeout=_TIMEOUT_S,
             retry=Retry(NoBackoff(), 1),  # a connection that was kept may be to a server that is gone
         )
+        self.url = url
+        """Where it is."""
         self._prefix = f"checkstream:fleet:{name}:"
         self._keys = [f"{self._prefix}memory", f"{self._prefix}machines"]
         self._exchange = self._client.register_script(_EXCHANGE)
@@ -127,14 +131,17 @@ class FleetStore:
         Raises:
             VaultFailed: the server can't be asked, or answers what it never does.
         """
-        number = 1 + secrets.randbelow(10**18 - 1)
+        number = 1 + secrets.randbelow(_MOST_MEMORY - 1)
         arguments: list[str | bytes | int] = [machine, sealed, number, round(keep_s * 1000), MOST_BYTES]
         try:
             now_ms, memory, *said = self._exchange(keys=self._keys, args=arguments)
             machines = (each.decode("utf-8", "replace") for each in said[::2])
-            return Said(int(now_ms), int(memory), dict(zip(machines, said[1::2], strict=True)))
-        except (redis.RedisError, OSError, ValueError) as error:
+            found = Said(int(now_ms), int(memory), dict(zip(machines, said[1::2], strict=True)))
+        except (redis.RedisError, OSError, ValueError, TypeError, AttributeError) as error:
             raise VaultFailed(type(error).__name__) from error
+        if not (0 < found.memory < _MOST_MEMORY and 0 < found.now_ms < _MOST_MS):
+            raise VaultFailed("its time or the number of its memory is none")
+        return found
 
     def spend(self, nonce: bytes, expires_ms: int, now_ms: int) -> bool | None:  # noqa: ARG002 - the server has a clock
         """Spend a token, as `proxy.confirm.Spending` does.
@@ -160,12 +167,13 @@ class FleetStore:
 
     @property
     def weakness(self) -> str:
-        """What the server's settings don't promise; empty: nothing, or it does not tell."""
+        """What the server's settings don't promise; empty: nothing, or it does not tell. Blocks."""
         try:
             told = self._client.info("memory")
-        except (redis.RedisError, OSError):
+            evicts = told.get("maxmemory") and told.get("maxmemory_policy") != "noeviction"
+        except Exception:  # noqa: BLE001 - a client that is told what Redis never tells fails in many ways
             return ""
-        if told.get("maxmemory") and told.get("maxmemory_policy") != "noeviction":
+        if evicts:
             return "it throws keys away when its memory is full: a confirmation could be used twice"
         return ""
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import io
 import os
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 
 import msgspec
 import pytest
@@ -49,6 +50,10 @@ def test_of_moments_the_last_counts_on_whatever_clock_each_machine_has(
     said = [told({-key: clock + ahead}, clock) for clock, ahead in machines]
     last = max(ahead for _, ahead in machines)
     assert heard(said, 7_000) == ({-key: 7_000 + last} if last > 0 else {})
+
+
+def test_a_key_that_says_that_a_place_is_empty_is_not_kept() -> None:
+    assert heard([{0: 7, 1: 1}, {0: 7}], 0) == {1: 1}
 
 
 def test_more_than_a_page_has_room_for_is_not_said_and_not_kept() -> None:
@@ -96,6 +101,36 @@ async def until(holds: Callable[[], bool], timeout_s: float = 8.0) -> None:
     async with asyncio.timeout(timeout_s):
         while not holds():  # noqa: ASYNC110 - what is waited for is told to nobody
             await asyncio.sleep(0.01)
+
+
+@contextlib.asynccontextmanager
+async def answering(answer: Callable[[bytes], bytes]) -> AsyncIterator[str]:
+    """Serve what Redis never would, and yield where."""
+
+    writers, ended = list[asyncio.StreamWriter](), list[asyncio.Event]()
+
+    async def talk(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writers.append(writer)
+        ended.append(over := asyncio.Event())
+        with contextlib.suppress(ConnectionError):
+            while question := await reader.read(65_536):
+                writer.write(answer(question))
+        writer.close()
+        over.set()
+
+    server = await asyncio.start_server(talk, "127.0.0.1", 0)
+    try:
+        yield f"redis://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+    finally:
+        server.close()
+        for writer in writers:
+            writer.close()
+        for each in ended:
+            await each.wait()
+
+
+def listed(*words: bytes) -> bytes:
+    return b"*%d\r\n" % len(words) + b"".join(b"$%d\r\n%s\r\n" % (len(word), word) for word in words)
 
 
 async def test_what_processes_of_a_machine_have_is_seen_by_those_of_all_others(
@@ -234,23 +269,88 @@ async def test_a_server_that_answers_what_redis_never_does_is_away_and_leaves_no
 ) -> None:
     monkeypatch.setattr(fleets, "_KEEP_S", 0.2)
 
-    async def talk(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        while await reader.read(65_536):
-            writer.write(answer)
-        writer.close()
+    async with answering(lambda _: answer) as url:
+        fleet = Fleet(FleetStore(url, "f"), SECRET)
+        elsewhere, own = fleet.board(shared), fleet.board(shared, Pages(shared, 0).take())
+        elsewhere.write(5, 9)
+        logged = io.BytesIO()
+        log = open_log("json", logged, terminal=False)
+        serving = asyncio.ensure_future(fleet.serve(elsewhere, log, lambda _: None))
+        await until(lambda: own.elsewhere(5) == 0)
+        await until(lambda: b"fleet.away" in logged.getvalue())
+        assert not serving.done()
+        serving.cancel()
+        await asyncio.to_thread(fleet.close)
 
-    server = await asyncio.start_server(talk, "127.0.0.1", 0)
-    fleet = Fleet(FleetStore(f"redis://127.0.0.1:{server.sockets[0].getsockname()[1]}", "f"), SECRET)
-    elsewhere, own = fleet.board(shared), fleet.board(shared, Pages(shared, 0).take())
-    elsewhere.write(5, 9)
-    logged = io.BytesIO()
-    serving = asyncio.ensure_future(fleet.serve(elsewhere, open_log("json", logged, terminal=False), lambda _: None))
-    await until(lambda: own.elsewhere(5) == 0)
-    await until(lambda: b"fleet.away" in logged.getvalue())
-    assert not serving.done()
-    serving.cancel()
-    await asyncio.to_thread(fleet.close)
-    server.close()
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        (b"1", b"0"),
+        (b"1", b"-5"),
+        (b"1", b"1000000000000000000"),
+        (b"1", b"9" * 30),
+        (b"0", b"5"),
+        (b"-1", b"5"),
+        (b"100000000000000", b"5"),
+        (b"9" * 30, b"5"),
+        (b"1.5", b"5"),
+        (b"1",),
+    ],
+)
+async def test_a_time_or_a_number_that_no_store_has_is_refused(said: tuple[bytes, ...]) -> None:
+    async with answering(lambda _: listed(*said)) as url:
+        store = FleetStore(url, "f")
+        with pytest.raises(VaultFailed):
+            await asyncio.to_thread(store.exchange, "a", b"", 3.0)
+        store.close()
+
+
+@pytest.mark.parametrize(
+    "told",
+    [
+        b":1\r\n",
+        b"$-1\r\n",
+        b"*1\r\n*-1\r\n",
+        b"$21\r\nmaxmemory:abc\r\na:b=c,\r\n",
+        b"$13\r\nmaxmemory:a=b\r\n",
+        b"$9\r\nmaxmemory:abc\r\na:b=c,\r\n",
+        b"$3\r\n\xff\xfe:\r\n",
+        b"-ERR no\r\n",
+        b"rubbish\r\n",
+    ],
+)
+async def test_a_store_that_says_odd_things_of_its_settings_is_used_all_the_same(shared: int, told: bytes) -> None:
+    def answer(question: bytes) -> bytes:
+        if b"$4\r\nINFO" in question:
+            return told
+        return b"+OK\r\n" if b"CLIENT" in question else listed(b"1700000000000", b"5")
+
+    async with answering(answer) as url:
+        fleet, logged, shown = Fleet(FleetStore(url, "f"), SECRET), io.BytesIO(), list[int]()
+        log = open_log("json", logged, terminal=False)
+        serving = asyncio.ensure_future(fleet.serve(fleet.board(shared), log, shown.append))
+        await until(lambda: len(shown) > 2)
+        assert set(shown) == {1}
+        assert not serving.done()
+        assert b"fleet.joined" in logged.getvalue()
+        assert b"fleet.away" not in logged.getvalue()
+        serving.cancel()
+        await asyncio.to_thread(fleet.close)
+
+
+async def test_more_than_machines_can_tell_each_other_is_logged_once(server: RedisServer) -> None:
+    machine = Machine(server, name="full")
+    await until(lambda: machine.events() == ["fleet.joined"])
+    keys = range(1, 4097)
+    for at in range(1, len(keys), 2):  # on two pages: each has room for it
+        assert machine.one.write(keys[at - 1], 1)
+        assert machine.other.write(keys[at], 1)
+    await until(lambda: "fleet.full" in machine.events())
+    turns = len(machine.shown)
+    await until(lambda: len(machine.shown) > turns + 3)
+    assert machine.events() == ["fleet.joined", "fleet.full"]
+    await machine.end()
 
 
 def test_a_page_of_other_machines_is_replaced_as_a_whole(shared: int) -> None:
