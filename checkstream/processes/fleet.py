@@ -100,7 +100,20 @@ class Fleet:
             spending=self._store,
             now_ms=lambda: board.highest_elsewhere(clock) + _now_ms(),
             mark=lambda: board.highest_elsewhere(memory).to_bytes(8, "big"),
+            is_known=lambda: board.highest_elsewhere(memory) > 0,
         )
+
+    def warn_if_unknown(self, descriptor: int, log: Log) -> None:
+        """Say so where a parent that still speaks for this machine has another fleet, or has never heard of its store.
+
+        Args:
+            descriptor: Of the board.
+            log: Hears of it.
+        """
+        if not self.together(self.board(descriptor, -1)).is_known():
+            reason = "the processes before this have another fleet, or its store is away"
+            advice = "until they have ended, confirmations get 503 and this machine counts by itself"
+            log.warning("fleet.waits", reason=reason, advice=advice)
 
     def board(self, descriptor: int, page: int = ELSEWHERE) -> Board:
         """Return a page of a board on which what counts has the same keys on all machines."""

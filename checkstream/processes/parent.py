@@ -229,6 +229,8 @@ class Parent:
         elder = self._elder
         if elder is None or not elder.estate.machine:
             self._join_fleet()
+        elif self._fleet is not None:
+            self._fleet.warn_if_unknown(self._board, self._log)
         if elder is None:
             return
         self._whole.elder = elder

@@ -25,6 +25,7 @@ import msgspec
 from aiohttp.web import Response
 
 from checkstream.core.commands import ConfirmationWanted, Reply
+from checkstream.errors import NotReady
 from checkstream.proxy.replies import guard_response
 from checkstream.proxy.spent import MOST, Spent
 
@@ -118,6 +119,10 @@ def _unmarked() -> bytes:
     return b""
 
 
+def _always() -> bool:
+    return True
+
+
 class Together(msgspec.Struct, frozen=True):
     """What processes share whose tokens are good in each of them."""
 
@@ -128,6 +133,8 @@ class Together(msgspec.Struct, frozen=True):
     """The time, on a clock of all of them."""
     mark: Callable[[], bytes] = _unmarked
     """Returns what every nonce begins with that is made now."""
+    is_known: Callable[[], bool] = _always
+    """Tells whether the time and the mark are known; else none can be spent, nor told to be over."""
 
 
 class Confirmations:
@@ -157,7 +164,7 @@ class Confirmations:
         """Spend the token that came with a request, if it is good.
 
         Raises:
-            NotReady: it is good, and no more spent tokens can be remembered.
+            NotReady: it may be good, and nobody can tell now, or no more spent tokens can be remembered.
         """
         rules: tuple[str, ...] = ()
         fault: str | None = None
@@ -179,6 +186,8 @@ class Confirmations:
         mac, claimed = sealed[:_MAC_BYTES], sealed[_MAC_BYTES:]
         if not hmac.compare_digest(mac, self._mac(claimed, asked)):
             return (), _FOREIGN
+        if not self._with.is_known():
+            raise NotReady("nobody can tell yet whether this confirmation was used before; try again")
         claim = _CLAIM.decode(claimed)  # ours: nobody else could have sealed it
         now = self._with.now_ms()
         if claim.expires_ms <= now:

@@ -351,3 +351,37 @@ def test_machines_of_several_processes_count_as_one_over_restarts(
         finally:
             many.kill()
         streams[1].leave()
+
+
+def test_confirmations_wait_until_those_before_have_ended_where_the_secret_is_another(
+    llm: Llm, tmp_path: Path, server: RedisServer
+) -> None:
+    """As long as they serve, they speak for this machine, in a fleet that is no more."""
+    settings = settings_of(llm, tmp_path, server)
+    settings["server"] |= {"workers": 2}
+    proxy = Proxy(settings, tmp_path)
+    try:
+        until(lambda: machines(proxy) == 1, what="the store")
+        stream = Stream(proxy, llm)
+        assert confirm(proxy, token_of(proxy)) == 200
+        assert not proxy.logs("fleet.waits")
+        (tmp_path / "secret").write_text(SECRET[::-1])
+        proxy.popen.send_signal(signal.SIGUSR2)
+        until(lambda: len(proxy.logs("listening")) == 2, what="the next", timeout_s=60)
+        until(lambda: confirm(proxy, token_of(proxy)) == 503, what="those that wait")
+        status, headers, told = ask(proxy, "transfer all", confirm=token_of(proxy))
+        assert (status, "nobody can tell yet" in told["error"]["message"]) == (503, True)
+        assert "retry-after" in headers
+        assert ask(proxy)[0] == 200
+        assert len(proxy.logs("fleet.waits")) == 1
+        early = token_of(proxy)
+        stream.leave()
+        assert proxy.popen.wait(30) == 0
+        until(lambda: machines(proxy) == 1, what="the store, with the other secret")
+        status, headers, _ = ask(proxy, "transfer all", confirm=early)
+        assert status == 409, "nobody knew then what would remember it"
+        assert confirm(proxy, headers["x-checkstream-confirm"]) == 200
+        os.kill(int(proxy.logs("upgrade.begun")[-1]["pid"]), signal.SIGTERM)
+        until(lambda: not proxy.left(), what="the end of all", timeout_s=20)
+    finally:
+        proxy.kill()

@@ -252,6 +252,8 @@ async def test_who_begins_while_the_store_is_away_joins_when_it_is_there(monkeyp
         known = Confirmations(together=machine.fleet.together(machine.one))
         wanted = Reply(409, b'{"error":{}}', confirm=ConfirmationWanted(("R-1",), 60, "p"))
         early = known.open(ASKED, ()).respond(wanted, {}).headers[CONFIRM]
+        with pytest.raises(NotReady):
+            await asyncio.to_thread(known.open, ASKED, (early,))
         server.start()
         await until(lambda: machine.events() == ["fleet.away", "fleet.joined"])
         opened = await asyncio.to_thread(known.open, ASKED, (early,))
@@ -351,6 +353,47 @@ async def test_more_than_machines_can_tell_each_other_is_logged_once(server: Red
     await until(lambda: len(machine.shown) > turns + 3)
     assert machine.events() == ["fleet.joined", "fleet.full"]
     await machine.end()
+
+
+async def test_confirmations_wait_while_another_parent_speaks_to_another_store_or_with_another_secret(
+    server: RedisServer, shared: int
+) -> None:
+    """What it knows of its own store is not taken for what this one would say."""
+    elder = Fleet(FleetStore(server.url, "elder"), SECRET)
+    spoken = io.BytesIO()
+    log = open_log("json", spoken, terminal=False)
+    serving = asyncio.ensure_future(elder.serve(elder.board(shared), log, lambda _: None))
+    own = Pages(shared, 1).take()
+    await until(lambda: elder.together(elder.board(shared, own)).is_known())
+    elder.warn_if_unknown(shared, log)
+    assert b"fleet.waits" not in spoken.getvalue()
+    wanted = Reply(409, b'{"error":{}}', confirm=ConfirmationWanted(("R-1",), 60, "p"))
+    with RedisServer() as moved:
+        for heir in (
+            Fleet(FleetStore(server.url, "heir"), b"o" * 32, elder.machine),
+            Fleet(FleetStore(moved.url, "elder"), SECRET, elder.machine),
+        ):
+            known = Confirmations(together=heir.together(heir.board(shared, own)))
+            token = known.open(ASKED, ()).respond(wanted, {}).headers[CONFIRM]
+            with pytest.raises(NotReady):
+                await asyncio.to_thread(known.open, ASKED, (token,))
+            assert known.open(ASKED, ("x" * 80,)).rules == (), "rubbish is none, whatever is known"
+            logged = io.BytesIO()
+            heir.warn_if_unknown(shared, open_log("json", logged, terminal=False))
+            assert b"fleet.waits" in logged.getvalue()
+            heir.close()
+        serving.cancel()
+        await asyncio.gather(serving, return_exceptions=True)
+        heir = Fleet(FleetStore(moved.url, "elder"), SECRET, elder.machine)
+        serving = asyncio.ensure_future(heir.serve(heir.board(shared), log, lambda _: None))
+        known = Confirmations(together=heir.together(heir.board(shared, own)))
+        await until(lambda: heir.together(heir.board(shared, own)).is_known())
+        token = known.open(ASKED, ()).respond(wanted, {}).headers[CONFIRM]
+        assert (await asyncio.to_thread(known.open, ASKED, (token,))).rules == ("R-1",)
+        serving.cancel()
+        await asyncio.gather(serving, return_exceptions=True)
+        for each in (elder, heir):
+            each.close()
 
 
 def test_a_page_of_other_machines_is_replaced_as_a_whole(shared: int) -> None:
