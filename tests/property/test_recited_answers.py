@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import random
+import re
 from typing import Any
 
 import pytest
@@ -18,7 +20,7 @@ from tests import generated
 from tests.chance import examples
 from tests.fingerprinted import KEEPER, compiled, file_of
 from tests.generated import APIS, cut, events, made_up, sent, speaks_of_it, told
-from tests.guarded import CHAT, DONE, bodies, ends, request, says, text_of, whole
+from tests.guarded import CHAT, DONE, bodies, ends, event, request, says, text_of, whole
 from tests.playbook import Exchange, Played, play
 from tests.property.test_every_surface import legal, letters
 from tests.twin import watched
@@ -220,3 +222,77 @@ def test_source_code_that_a_tool_is_given_is_found_through_its_escapes(ensure_as
         assert "NoLamp" not in made
         first.append(made)
     assert len(set(first)) == 1
+
+
+NUMBERED = [f"w{number}" for number in range(420)]
+"""Words of a text that is longer than a recital is told in one piece."""
+
+
+def numbered(words: int) -> Plan:
+    """Return what keeps so many of them in a row from leaving."""
+    rule = f"fingerprints: [{{file: long.fp, words: {words}}}], actions: [{{type: redact, text: '[GONE]'}}]"
+    return Plan(
+        program=compiled(f"  - {{name: r, id: R-1, stage: [midstream], {rule}}}\n", long=file_of([" ".join(NUMBERED)]))
+    )
+
+
+def leaked(out: Played) -> int:
+    """Return how many of the words stand in what has left."""
+    return len(re.findall(rb"w[0-9]+", re.sub(rb'"[a-z_]+":', b"", sent(out))))
+
+
+@pytest.mark.parametrize("goes_on", ["tool call", "content"])
+@pytest.mark.parametrize(
+    ("words", "size"), [(12, n) for n in (40, 64, 65, 75, 76, 127, 139)] + [(100, 183), (200, 390)]
+)
+def test_g04_the_end_of_a_long_recital_stays_where_another_text_begins(words: int, size: int, goes_on: str) -> None:
+    """What has been told of it makes the rest one, though that is shorter."""
+    call = {"index": 0, "id": "c", "type": "function", "function": {"name": "look", "arguments": "{}"}}
+    field, more = (
+        ("content", {"tool_calls": [call]}) if goes_on == "tool call" else ("reasoning_content", {"content": "So."})
+    )
+    text = f"So: {' '.join(NUMBERED[:size])}"
+    deltas = [{field: text[at : at + 5]} for at in range(0, len(text), 5)]
+    streamed = [event((0, delta, None)) for delta in (*deltas, more)]
+    assert not leaked(play(CHAT, numbered(words), request(), [*streamed, ends(), DONE]))
+
+
+@pytest.mark.parametrize("size", [3, 400])
+@pytest.mark.parametrize(("words", "sizes"), [(12, (65, 10)), (12, (75, 0)), (12, (8, 8)), (200, (201, 198))])
+def test_g04_no_word_of_a_recital_leaves_in_parts(words: int, sizes: tuple[int, int], size: int) -> None:
+    first, second = sizes
+    parts = [" ".join(NUMBERED[:first]), " ".join(NUMBERED[first : first + second]) or "And so on."]
+    data = _block_events(parts, size)
+    asked = json.dumps({"model": "m", "max_tokens": 9, "stream": True, "messages": [{"role": "user", "content": "hi"}]})
+    out = play(SURFACES["anthropic.messages"], numbered(words), asked.encode(), data)
+    assert not leaked(out)
+
+
+def _block_events(parts: list[str], size: int) -> list[bytes]:
+    """Return a message whose text stands in several blocks."""
+    usage = {"input_tokens": 1, "output_tokens": 1}
+    begun = {"id": "m", "type": "message", "role": "assistant", "model": "m", "content": [], "usage": usage}
+    told: list[dict[str, Any]] = [
+        {"type": "message_start", "message": begun | dict.fromkeys(("stop_reason", "stop_sequence"))}
+    ]
+    for number, part in enumerate(parts):
+        told.append({"type": "content_block_start", "index": number, "content_block": {"type": "text", "text": ""}})
+        for at in range(0, len(part), size):
+            delta = {"type": "text_delta", "text": part[at : at + size]}
+            told.append({"type": "content_block_delta", "index": number, "delta": delta})
+        told.append({"type": "content_block_stop", "index": number})
+    told.append({"type": "message_delta", "delta": {"stop_reason": "end_turn", "stop_sequence": None}, "usage": usage})
+    told.append({"type": "message_stop"})
+    return [f"event: {each['type']}\ndata: {json.dumps(each)}\n\n".encode() for each in told]
+
+
+def test_g04_the_beginning_of_an_encoded_recital_is_held_where_nothing_else_is_looked_for() -> None:
+    """A word of letters may be one of base64 that goes on behind a `-`."""
+    code = "that old~" + "->".join(KEEPER.replace(",", "").replace(";", "").replace(".", "").split()[:40])
+    encoded = base64.urlsafe_b64encode(code.encode()).decode().rstrip("=")
+    assert encoded[:12].replace("-", "").isalpha()
+    plan = Plan(program=compiled(RULE.format("type: redact, text: '[GONE]'"), books=file_of([code])))
+    text = f"well then here is the text and now it comes: {encoded} that is all"
+    for size in (1, 3, 1000):
+        out = said([text[at : at + size] for at in range(0, len(text), size)], plan=plan)
+        assert text_of(out) == text.replace(encoded, "[GONE]")

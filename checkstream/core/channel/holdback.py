@@ -396,7 +396,7 @@ class Holdback:
             self.grain.forget(self.sent)
         if self.sent - self._base <= _TRIM_CHARS:
             return False  # what else is needed can only be older
-        keep = min(self.sent, self.matches.live - LEFT_CONTEXT_CHARS, self.wanted)
+        keep = min(self.sent, self.matches.back - LEFT_CONTEXT_CHARS, self.wanted)
         if keep - self._base <= _TRIM_CHARS:
             return False
         keep = min(keep, self.checks.oldest(self.sent))

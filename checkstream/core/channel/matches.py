@@ -103,6 +103,12 @@ class Matches:
         return live
 
     @property
+    def back(self) -> int:
+        """Place from which what is live has to be read to be found again, in either reading."""
+        live = self.live
+        return min(live, self._scan.back) if self._patterns.recited else live
+
+    @property
     def settled(self) -> int:
         """Text before this is held by no pattern: what could still match starts behind it, or was let go."""
         free, live = self.free, self.live
@@ -230,7 +236,7 @@ class Matches:
             undecided, least = list[Finding](), 0
         elif self._alone is None:
             # What has been decided is the same either way; what was still live is read again, with what stands before.
-            start = max(self._scan.live - LEFT_CONTEXT_CHARS, oldest)
+            start = max(self._scan.back - LEFT_CONTEXT_CHARS, oldest)
             self._alone, self._alone_at = scanning(self._patterns, self._scan.work), start
             undecided = yield from _reading(self._alone, kept(start))
             undecided += self._alone.end()
@@ -238,7 +244,7 @@ class Matches:
             self._read_again = start, received
         else:
             undecided, least = self._alone.end(), 0
-        alone = [each for each in undecided if each.span.start + self._alone_at >= least]
+        alone = [each for found in undecided if (each := _from(found, least - self._alone_at)) is not None]
         self._note_own(alone)
         self._take([], alone, self._alone_at)
         self._alone, self._alone_at = scanning(self._patterns, self._scan.work), received
@@ -248,10 +254,12 @@ class Matches:
         spaced = self._spaced
         if spaced is None:
             # No part before could go over to this one, so what is live here begins in it.
-            live = self._scan.live if self._alone is None else self._alone_at + self._alone.live
+            live, back = self._scan.live, self._scan.back
+            if self._alone is not None:
+                live, back = self._alone_at + self._alone.live, self._alone_at + self._alone.back
             if live >= received:
                 return
-            start = max(live - LEFT_CONTEXT_CHARS, oldest)
+            start = max(back - LEFT_CONTEXT_CHARS, oldest)
             spaced = Spaced(self._patterns, start, live, self._scan.work)
             yield from spaced.begin(kept(start))
             self._spaced = spaced
@@ -280,13 +288,13 @@ class Matches:
         live = self._scan.live
         if live < received:
             back = _RECITED_CHARS if self._patterns.recited else _LOOKED_BACK_CHARS
-            start = max(live - LEFT_CONTEXT_CHARS, oldest, received - back)
+            start = max(self._scan.back - LEFT_CONTEXT_CHARS, oldest, received - back)
             if self._read_again == (start, received):  # as its first part has been, just now
                 self.free = received
                 return
             look = scanning(self._patterns, self._scan.work)
             found = (yield from _reading(look, kept(start))) + look.end()
-            self._take([], [each for each in found if each.span.start + start >= live], start)
+            self._take([], [own for each in found if (own := _from(each, live - start)) is not None], start)
         self.free = received
 
     def end(self) -> None:
@@ -415,6 +423,15 @@ class Again(Matches):
         """Find nothing more, and forget what was found."""
         super().stop()
         self._before = ()
+
+
+def _from(finding: Finding, least: int) -> Finding | None:
+    """Return what is found from a place on: what begins before it is decided, but a recital goes on behind that."""
+    if finding.span.start >= least:
+        return finding
+    if finding.recited is None or finding.span.end <= least:
+        return None
+    return msgspec.structs.replace(finding, span=Span(least, finding.span.end))
 
 
 def _merged(findings: list[Finding]) -> list[Finding]:

@@ -103,9 +103,11 @@ class Spaced:
                 continue  # it stands in one part
             span = Span(self._own(finding.span.start), self._own(finding.span.end))
             last = self._own(self._gaps[behind - 1])
-            if span.start < self._least:
+            if span.start < self._least and (finding.recited is None or span.end <= self._least):
                 continue
-            if any(signal == finding.signal and at.start < last and at.end > span.start for signal, at in own):
+            span = Span(max(span.start, self._least), span.end)  # a recital goes on behind what is decided
+            touched = (at for signal, at in own if signal == finding.signal)
+            if finding.recited is None and any(at.start < last and at.end > span.start for at in touched):
                 continue
             taken.append(msgspec.structs.replace(finding, span=span))
         return taken

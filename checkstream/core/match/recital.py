@@ -35,6 +35,8 @@ PIECE_WORDS: Final = 64
 _MOST_KEPT: Final = 512
 """Words that are behind all that is looked at, before they are forgotten."""
 _WORD_WORK, _LOOK_WORK, _ESCAPE_WORK = 4, 6, 4
+_WORDS_A_LOOK: Final = 8
+"""Of the shortest recital that are looked up as one, for each unit of work that this takes besides."""
 _NONE: Final = -1
 
 
@@ -131,15 +133,20 @@ class _Trail:
         return max(self._start, self._told)
 
     @property
+    def back(self) -> int:
+        """First word from which what is live has to be read to be found again: with what makes it a recital."""
+        return max(self._start, self.live - self._wanted)
+
+    @property
     def needed(self) -> int:
         """First word that is still looked at."""
-        return min(self.live, self._known.size - self._texts.least - 1)
+        return min(self.back, self._known.size - self._texts.least - 1)
 
 
 class Recital:
     """The recitals of one text, for all patterns that ask for some. Positions are code points of the original."""
 
-    __slots__ = ("_known", "_trails", "_words", "work")
+    __slots__ = ("_known", "_looks", "_trails", "_words", "work")
 
     def __init__(self, patterns: Sequence[Pattern], work: Work) -> None:
         """Start before the first character.
@@ -154,6 +161,9 @@ class Recital:
         self._trails = [
             _Trail(each.texts, each.words, each.signal, known) for each in patterns if each.texts is not None
         ]
+        looks = (_LOOK_WORK + each.texts.least // _WORDS_A_LOOK for each in patterns if each.texts is not None)
+        self._looks = sum(looks)
+        """Work of looking a word up."""
 
     @property
     def live(self) -> int:
@@ -161,6 +171,13 @@ class Recital:
         known = self._known
         low = min(trail.live for trail in self._trails)
         return min(self._words.at, known.starts[low - known.base]) if low < known.size else self._words.at
+
+    @property
+    def back(self) -> int:
+        """Place from which what is live has to be read to be found again."""
+        known = self._known
+        low = min(trail.back for trail in self._trails)
+        return min(self.live, known.starts[low - known.base]) if low < known.size else self.live
 
     def feed(self, text: str) -> list[Finding]:
         """Read on; return what is found."""
@@ -197,7 +214,7 @@ class Recital:
         return [*out, *(each for each in more if each.signal not in signals)]
 
     def _read(self, word: Word, out: list[Finding]) -> None:
-        self.work.done += _WORD_WORK + _LOOK_WORK * len(self._trails)
+        self.work.done += _WORD_WORK + self._looks
         if word.number is None:
             self._part(out)
             return

@@ -34,6 +34,11 @@ class Reciting:
         return min(self._scan.live, self._recital.live)
 
     @property
+    def back(self) -> int:
+        """Place from which what is live has to be read to be found again."""
+        return min(self._scan.live, self._recital.back)
+
+    @property
     def work(self) -> Work:
         """What the text has cost."""
         return self._scan.work

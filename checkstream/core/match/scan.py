@@ -126,6 +126,11 @@ class Scan:
         self._reader = WordReader(self._patterns, self._trigger)
 
     @property
+    def back(self) -> int:
+        """Place from which what is live has to be read to be found again (see `Reciting`)."""
+        return self.live
+
+    @property
     def ahead(self) -> int:
         """How many characters can be read until caps may fall due at each: there one costs as much as a long piece.
 

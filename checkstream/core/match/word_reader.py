@@ -153,7 +153,7 @@ class _Trial:
         self._asked = patterns.asked
         self._views = patterns.chained
         self._trigger = trigger
-        self._embeds = bool(patterns.tables["encoded"].numbers)
+        self._embeds = patterns.embeds
         self._phrases = patterns.tables["raw"].phrases
 
     def word(self, word: str) -> Word | None:
