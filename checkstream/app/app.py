@@ -287,7 +287,11 @@ class App:
     async def metrics(self) -> bytes:
         """Return what is counted, in the Prometheus text format."""
         self._parts.observe()
-        return self._parts.metrics.render()
+        told: list[bytes] = []
+        for family in self._parts.metrics.rendering():
+            told.append(family)
+            await asyncio.sleep(0)  # all of them at once would keep streams waiting
+        return b"".join(told)
 
     def figures(self) -> bytes:
         """Return what is counted, for another process."""
