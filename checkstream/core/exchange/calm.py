@@ -212,42 +212,39 @@ class Calm:
                     break
             self._room -= holdback.received - start
             self._row.put(events, at, end, start, now)
-            meter.spent += _WORK + _EVENT_WORK * (end - at)
+            steps = self._follow(judge, checks, end - at)
             at = end
-            if judge.unread_work > _WORK:
-                meter.spent += judge.take_work()
-            if checks:
-                self._course.answer.ask(judge, checks)
-            self._free = free = holdback.releasable
-            if not judge.rests(free):
-                steps = self._decide(judge, judge)
-                if steps is not None:
-                    return at, steps
-                self._free = holdback.releasable
+            if steps is not None:
+                return at, steps
             if meter.spent >= meter.stops_at or ((more or at < size) and meter.pauses):
                 return at, iter(())
         return at, None
 
     def _read_last(self, judge: Judge, events: Cut, now: float) -> tuple[int, Steps | None]:
         """Read the one event that is left of what has come; return what `_read` does."""
-        meter, holdback, text = self._meter, judge.holdback, events.texts[0]
+        meter, text = self._meter, events.texts[0]
         checks = self._read_one(judge, text)
         if checks is None:
             return 0, None
         self._room -= len(text)
-        self._row.put_one(events, text, holdback.received, now)
-        meter.spent += _WORK + _EVENT_WORK
+        self._row.put_one(events, text, judge.holdback.received, now)
+        steps = self._follow(judge, checks, 1)
+        return 1, steps if steps is not None or meter.spent < meter.stops_at else iter(())
+
+    def _follow(self, judge: Judge, checks: list[Check], count: int) -> Steps | None:
+        """Do what follows from so many events that were read; return what is to be carried out, None: nothing."""
+        meter = self._meter
+        meter.spent += _WORK + _EVENT_WORK * count
         if judge.unread_work > _WORK:
             meter.spent += judge.take_work()
         if checks:
             self._course.answer.ask(judge, checks)
-        self._free = free = holdback.releasable
-        if not judge.rests(free):
-            steps = self._decide(judge, judge)
-            if steps is not None:
-                return 1, steps
-            self._free = holdback.releasable
-        return 1, None if meter.spent < meter.stops_at else iter(())
+        self._free = free = judge.holdback.releasable
+        if judge.rests(free):
+            return None
+        steps = self._decide(judge, judge)
+        self._free = judge.holdback.releasable
+        return steps
 
     def _read_some(self, judge: Judge, texts: Sequence[str], at: int) -> tuple[int, list[Check] | None]:
         """Read the texts of some events as one, if they are of known words and nothing could be decided between them.
