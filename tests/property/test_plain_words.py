@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from checkstream.core.match.plain_words import MAX_WORD_CHARS, PlainWords, Word, number_of, numbers_of
+from checkstream.core.match.plain_words import MAX_RUN_CHARS, MAX_WORD_CHARS, PlainWords, Word, number_of, numbers_of
 from tests.chance import examples
 from tests.property.match_strategies import cuts, pieces
 
@@ -16,7 +16,22 @@ TEXTS = st.lists(
     st.sampled_from(
         [*"abcn \\%&.-_1\n", "\u6f22", "\u5b57", "\u200b", "\u0301", "\x01", "\ufffd", "\ud83d", "\x1b", "["]
     )
-    | st.sampled_from(["\\n", "%20", "&amp;", "\\u0041", "&#", "x" * 30, "y" * 64, "\ufb01", "\u0e01\u0e34", "\xa0"])
+    | st.sampled_from(
+        [
+            "\\n",
+            "%20",
+            "&amp;",
+            "\\u0041",
+            "&#",
+            "x" * 30,
+            "y" * 64,
+            "\u200b" * 70,
+            "\u200b" * 250,
+            "\ufb01",
+            "\u0e01\u0e34",
+            "\xa0",
+        ]
+    )
     | st.text(max_size=3),
     max_size=40,
 ).map("".join)
@@ -53,7 +68,7 @@ def test_g03_what_waits_is_the_same_however_the_text_is_cut(text: str, at: list[
     for piece, known in zip(cut, ats, strict=True):
         end += len(piece)
         assert known == read([text[:end]])[1][0]
-        assert end - known <= 768 + MAX_WORD_CHARS
+        assert end - known <= 768 + MAX_RUN_CHARS
 
 
 @pytest.mark.parametrize(

@@ -213,6 +213,9 @@ def test_a_long_recital_is_found_in_pieces_and_counted_as_one() -> None:
     [
         ("THE quick, brown FOX -- jumps over the lazy dog", True),
         ("the qu\u200bick brown f\u043ex jumps over the lazy \uff44og", True),
+        ("the quick brown " + "\u200b" * 65 + " fox " + "\u200b" * 250 + "jumps over the lazy dog", True),
+        (" ".join(("\u200b" * 40).join(word) for word in PANGRAM.split()), True),
+        ("the quick brown fox " + "\u200b" * 300 + " jumps over the lazy dog", False),
         ("\\u0074he\\nquick\\nbrown\\nfox\\njumps\\nover\\nthe\\nlazy\\ndog", True),
         ("\\\\nthe quick\\\\n\\\\tbrown fox jumps over the lazy dog", True),
         ("the quick brown fox jumped over the lazy dog", False),

@@ -23,7 +23,9 @@ from checkstream.core.match.shapes import is_word
 from checkstream.core.match.waking import without_surrogates
 
 MAX_WORD_CHARS: Final = 64
-"""A longer run is no word of any text."""
+"""A longer run is no word of any text; what shows nothing counts not ..."""
+MAX_RUN_CHARS: Final = 320
+"""... up to so many characters together."""
 _MOST_UNREAD: Final = 768
 """Characters for which an escape may wait for what follows."""
 _MOST_KNOWN: Final = 1 << 16
@@ -180,20 +182,21 @@ class PlainWords:
                 continue
             parts = [word] if word.isascii() else _parts(word)
             for part in parts[: -1 if count == torn else None]:
-                self._whole(part, starts[start], ends[start + min(len(part), MAX_WORD_CHARS + 1) - 1], found)
+                self._whole(part, starts[start], ends[start + min(len(part), _room(part) + 1) - 1], found)
                 start += len(part)
             if count != torn:
                 continue
-            if place - start <= MAX_WORD_CHARS:
+            room = _room(parts[-1])
+            if place - start <= room:
                 self._text, self._starts, self._ends = text[start:], starts[start:], ends[start:]
             else:
                 self._long = True
-                self._whole(parts[-1], starts[start], ends[start + MAX_WORD_CHARS], found)
+                self._whole(parts[-1], starts[start], ends[start + room], found)
 
     @staticmethod
     def _whole(word: str, start: int, end: int, found: list[Word]) -> None:
         """Take a word that is whole, or too long."""
-        if len(word) > MAX_WORD_CHARS:
+        if len(word) > _room(word):
             found.append(Word(None, start, end))
         elif (number := _NUMBERS[word]) is not None:
             found.append(Word(number, start, end))
@@ -205,6 +208,18 @@ class PlainWords:
         size = 0 if _ALONE.match(rest) is not None else len(rest)
         self._long = size == len(spaced)
         return size
+
+
+def _room(run: str) -> int:
+    """Return how many characters of a run, from its beginning, may be a word: as many as it has, or fewer."""
+    if _NOTHING not in run:
+        return min(len(run), MAX_WORD_CHARS)
+    shown = 0
+    for at, char in enumerate(run[:MAX_RUN_CHARS]):
+        shown += char != _NOTHING
+        if shown > MAX_WORD_CHARS:
+            return at
+    return min(len(run), MAX_RUN_CHARS)
 
 
 def _joined(before: Sequence[int], places: Sequence[int]) -> Sequence[int]:
