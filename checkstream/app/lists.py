@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import mmap
+import shutil
+import tempfile
 from pathlib import Path
 
 from checkstream.config import read_file
@@ -33,14 +35,18 @@ def lists_beside(name: str, file: Path, content: bytes) -> list[tuple[str, Path,
 
 
 def given(path: Path) -> bytes | memoryview:
-    """Return what stands in a file; one of fingerprints, which may be large, is mapped: all processes share it.
+    """Return what stands in a file; one of fingerprints, which may be large, as a copy of its own that is mapped.
 
-    It stays what it was when another takes its name, as `checkstream fingerprint` has it.
+    So it stays what it was, whatever becomes of the file: one that is cut short would end the process that maps it.
 
     Raises:
-        OSError: it can't be read.
+        OSError: it can't be read, or there is no room for the copy.
     """
     with path.open("rb") as file:
         if file.read(len(MAGIC)) != MAGIC or path.stat().st_size > MAX_BYTES:
             return read_file(path)
-        return memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
+        with tempfile.TemporaryFile() as own:
+            file.seek(0)
+            shutil.copyfileobj(file, own)
+            own.flush()
+            return memoryview(mmap.mmap(own.fileno(), 0, access=mmap.ACCESS_READ))

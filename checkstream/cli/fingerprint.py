@@ -165,7 +165,7 @@ def _text(path: Path) -> str | Skipped:
 
 
 def _write(path: Path, data: bytes) -> None:
-    """Put a file in its place whole: what has mapped an older one of its name keeps that.
+    """Put a file in its place whole: nobody reads half of it.
 
     Raises:
         FileUnreadable: it can't be written.

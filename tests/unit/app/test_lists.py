@@ -24,6 +24,15 @@ def given(folder: Path) -> list[Given]:
     return [("p.yaml", POLICY), *((name, content) for name, _, content in lists)]
 
 
+def test_a_file_of_fingerprints_stays_what_it_was_though_it_is_written_over(tmp_path: Path) -> None:
+    """One that was mapped itself would end the process where it has become shorter."""
+    policy = POLICY.replace(b"entities: [EMAIL], allow: {file: people.txt}", b"fingerprints: [{file: books.fp}]")
+    (tmp_path / "books.fp").write_bytes(BOOKS * 40)  # some pages
+    ((_, path, content),) = lists_beside("p.yaml", tmp_path / "p.yaml", policy)
+    path.write_bytes(b"")
+    assert content == BOOKS * 40
+
+
 def test_a_file_of_fingerprints_is_mapped_and_stays_what_it_was(tmp_path: Path) -> None:
     policy = POLICY.replace(b"entities: [EMAIL], allow: {file: people.txt}", b"fingerprints: [{file: books.fp}]")
     (tmp_path / "books.fp").write_bytes(BOOKS)
