@@ -25,6 +25,8 @@ An exchange carries some 10 KB of text that no other has, and between the two qu
 fifteen that stayed would show, and so would 0.7 KB kept of each. What else moves the figure is the allocator, by
 pages: some 0.1 MB once it has warmed up.
 """
+LOOKS = 8
+"""The fewest that the quarters are told from."""
 STEADY_BYTES = 200 * 1024 * 1024
 """What a process that serves so many may have altogether: 140 MB, and 64 KB a stream, with room."""
 
@@ -59,12 +61,12 @@ def soak(llm: Llm, start: Callable[..., Proxy], *, warm_s: float, soak_s: float)
     put_scenarios(llm)
     proxy = start(POLICY, deadline=PATIENT, fail_mode="open")
     before, first = Open.of(proxy, llm), sample(proxy)
-    samples = []
+    samples: list[Sample] = []
     with Load(proxy.url, callers=CALLERS, seed="soak 1", pace_s=0.05) as load:
         load.wait(warm_s)
         warmed = load.total
         end = time.monotonic() + soak_s
-        while time.monotonic() < end:
+        while time.monotonic() < end or len(samples) < LOOKS:  # a look waits for a busy proxy
             load.wait(0.5)
             samples.append(sample(proxy))
         soaked = load.total - warmed
