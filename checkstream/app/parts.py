@@ -15,7 +15,7 @@ import threading
 from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, ParamSpec, Protocol, TypeVar
 
 from checkstream.app.background import QueueFeed
 from checkstream.app.current import Current, enforced
@@ -114,10 +114,9 @@ async def open_parts(
     # what may come in
     callers, token = await thread(_reveal_keys, server)
     times = Times(header_s=limits.header_timeout_ms / 1000, write_s=limits.write_timeout_ms / 1000)
-    fleet = await thread(open_fleet, config.fleet)
+    fleet = await _kept(opening, open_fleet, config.fleet)
     page = None if member is None else member.board
     if fleet is not None:
-        closed(thread, fleet.close)
         page = page or await opening.enter_async_context(fleet.joined(log, metrics.fleet_machines.set))
     tidying = _Tidying()
     admission = tidying.admission = Admission(
@@ -138,18 +137,10 @@ async def open_parts(
     await thread(background.open, config)
     assessor = Inline(config, metrics, log)
     closed(assessor.close)
-    conversations = await thread(_open_conversations, config.conversations, member)
-    if conversations is not None:
-        closed(thread, conversations.close)
-    vault = await thread(open_vault, config.pseudonyms)
-    if vault is not None:
-        closed(thread, vault.close)
-    tools = await thread(open_tools, config.tools)
-    if tools is not None:
-        closed(thread, tools.close)
-    recorder = await thread(_open_recorder, config.record, counts)
-    if recorder is not None:
-        closed(thread, recorder.close)
+    conversations = await _kept(opening, _open_conversations, config.conversations, member)
+    vault = await _kept(opening, open_vault, config.pseudonyms)
+    tools = await _kept(opening, open_tools, config.tools)
+    recorder = await _kept(opening, _open_recorder, config.record, counts)
 
     # what answers
     proxy = Proxy(
@@ -172,6 +163,30 @@ async def open_parts(
     admin_listener = Listener(admin.respond, times, hosts, sockets=_ADMIN_SOCKETS)
     observe = _observing(counts, current, background, admission, conversations)
     return Parts(log, trail, counts, current, admission, background, proxy, listener, admin_listener, metrics, observe)
+
+
+class _Closable(Protocol):
+    """What takes its time to be opened and closed."""
+
+    def close(self) -> None:
+        """Let go of what it holds."""
+
+
+_Part = TypeVar("_Part", bound=_Closable)
+_Given = ParamSpec("_Given")
+
+
+async def _kept(
+    opening: contextlib.AsyncExitStack,
+    opens: Callable[_Given, _Part | None],
+    *args: _Given.args,
+    **options: _Given.kwargs,
+) -> _Part | None:
+    """Open a part that may not be asked for, beside the loop; `opening` closes it."""
+    part = await asyncio.to_thread(opens, *args, **options)
+    if part is not None:
+        opening.push_async_callback(asyncio.to_thread, part.close)
+    return part
 
 
 class _Tidying:

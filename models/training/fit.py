@@ -172,11 +172,7 @@ def fit(
     per_epoch = len(batches([len(example.ids) for example in first], settings.batch_tokens, Random(settings.seed)))
     total = max(1, int(per_epoch * settings.epochs))
     learnt = [parameter for parameter in model.parameters() if parameter.requires_grad]
-    optimiser = torch.optim.AdamW(learnt, lr=settings.rate, weight_decay=settings.decay, fused=True)
-    warm = max(1, int(0.06 * total))
-    schedule = torch.optim.lr_scheduler.LambdaLR(
-        optimiser, lambda step: min((step + 1) / warm, max(0.0, (total - step) / max(1, total - warm)))
-    )
+    optimiser, schedule = _optimiser(learnt, settings, total)
     progress = Progress(total=total)
     state = _State(model, optimiser, schedule, progress, _marks(model, settings, first))
     done = state.resume(checkpoint) if checkpoint is not None else 0
@@ -213,6 +209,16 @@ def fit(
     progress.step = step
     model.eval()
     return progress
+
+
+def _optimiser(
+    learnt: Sequence[nn.Parameter], settings: FitSettings, total: int
+) -> tuple[torch.optim.Optimizer, torch.optim.lr_scheduler.LambdaLR]:
+    optimiser = torch.optim.AdamW(learnt, lr=settings.rate, weight_decay=settings.decay, fused=True)
+    warm = max(1, int(0.06 * total))
+    return optimiser, torch.optim.lr_scheduler.LambdaLR(
+        optimiser, lambda step: min((step + 1) / warm, max(0.0, (total - step) / max(1, total - warm)))
+    )
 
 
 def _step(
