@@ -50,6 +50,9 @@ CheckstreamError
 │   ├── StepFailed          one item of a step failed, and with it the run; names both
 │   └── RunsUnusable        the file that runs are kept in can't be opened, read or written
 ├── AuditError              the audit chain is broken or can't be written
+├── BundleError             a bundle of policies can't be made, signed, published or fetched
+│   ├── BundleRefused       it, or what vouches for it, is not what may be trusted
+│   └── BundleUnreachable   where bundles come from can't be read now
 └── BenchError              a scenario of the bench is faulty, or what it measures does not start
 
 Blocked content is a `Verdict`, never an exception. Messages are lower case, without a full stop,
@@ -359,3 +362,15 @@ class DocumentUnreadable(EvidenceError):
 
 class BenchError(CheckstreamError):
     """A scenario of the bench is faulty, or what it measures does not start."""
+
+
+class BundleError(CheckstreamError):
+    """A bundle of policies can't be made, signed, published or fetched."""
+
+
+class BundleRefused(BundleError):
+    """A bundle, or what vouches for it, is not what may be trusted."""
+
+
+class BundleUnreachable(BundleError):
+    """Where bundles come from can't be read now."""

@@ -35,6 +35,7 @@ _GROUPS = {
     "tools": "review how servers of tools describe them, and accept changes",
     "jobs": "list and retry background jobs",
     "ingest": "bring trusted documents into the store of evidence",
+    "bundle": "build, sign, publish and fetch signed bundles of policies",
     "fingerprint": "make the file by which a policy knows texts that must not be recited",
     "completion": "print what a shell needs to complete commands",
 }

@@ -60,9 +60,14 @@ def add_parser(commands: Commands) -> Parser:
     parser.add_argument(
         "--tests", metavar="FILE", help="cases for all the policy files together (default: tests.yaml beside each)"
     )
-    parser.add_argument("--splits", metavar="N", type=_splits, default=8, help="random cuts of each case (default: 8)")
+    add_splits(parser)
     parser.add_argument("--json", action="store_true", help="print the outcome as JSON, one line for each file")
     return parser
+
+
+def add_splits(parser: Parser) -> None:
+    """Let a command that runs cases say how often each is cut by chance."""
+    parser.add_argument("--splits", metavar="N", type=_splits, default=8, help="random cuts of each case (default: 8)")
 
 
 def _splits(text: str) -> int:
@@ -93,12 +98,12 @@ def run(args: argparse.Namespace) -> int:
         loaded.append((program, tests, read_cases(str(tests), _content(tests), rules, names)))
     failed = 0
     for program, tests, cases in loaded:
-        tested = _test(program, tests, cases, names, args.splits)
+        tested = tried(program, tests, cases, names, args.splits)
         failed += tested.failed
         if args.json:
             write_json(tested)
         else:
-            _show(tested)
+            show(tested)
     return 1 if failed else 0
 
 
@@ -116,7 +121,16 @@ def _content(path: Path) -> bytes:
         ) from error
 
 
-def _test(program: Program, tests: Path, cases: Sequence[Placed[Case]], labels: Sequence[str], splits: int) -> Tested:
+def tried(program: Program, tests: Path, cases: Sequence[Placed[Case]], labels: Sequence[str], splits: int) -> Tested:
+    """Run cases against a program.
+
+    Args:
+        program: The compiled policies.
+        tests: The file of the cases.
+        cases: What stands in it.
+        labels: As `run_case` takes them.
+        splits: Random cuts of each case.
+    """
     results = tuple(
         msgspec.structs.replace(run_case(case.value, program, labels, splits=splits), line=case.at.line)
         for case in progress(cases, "cases")
@@ -126,7 +140,8 @@ def _test(program: Program, tests: Path, cases: Sequence[Placed[Case]], labels: 
     return Tested(packs=program.packs, tests=str(tests), results=results, untested=untested)
 
 
-def _show(tested: Tested) -> None:
+def show(tested: Tested) -> None:
+    """Print what the cases came to, for people."""
     lines = []
     for result in tested.results:
         if not result.passed:

@@ -247,7 +247,7 @@ def _identity(value: Value) -> Any:
     return (type(value), repr(value) if isinstance(value, float) else value)
 
 
-_JUMPS: Final = frozenset(
+JUMPS: Final = frozenset(
     {Op.SKIP_FALSE, Op.SKIP_TRUE, Op.GUARD, Op.BRANCH, Op.JUMP, Op.BEGIN, Op.NEXT, Op.KEEP, Op.STEP}
 )
 
@@ -276,7 +276,7 @@ def _operand(code: Code, op: Op, argument: int) -> str:
         return FUNCTIONS[argument].name
     if op is Op.LOCAL:
         return f"loop {argument // 2}, variable {argument % 2}"
-    if op in _JUMPS:
+    if op in JUMPS:
         return f"-> {argument:04}"
     if op in {Op.LIST, Op.MAP}:
         return str(argument)

@@ -1,0 +1,134 @@
+"""`checkstream bundle`: policies as signed bundles, from the first key to a node that fetches them."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from checkstream.cli import bundle_diff, bundle_test
+from checkstream.cli.parser import Commands, Parser
+from checkstream.control import PASSPHRASE
+from checkstream.errors import BundleError
+
+_EXAMPLES = """examples:
+  checkstream bundle key eve                                   # keys/eve.pem stays with Eve, keys/eve.pub goes to all
+  checkstream bundle init repository --trust trust.yaml        # who may sign what; stages it
+  checkstream bundle sign repository --key keys/ann.pem        # what waits for Ann's signature
+  checkstream bundle build bundle.yaml -o retail/              # the files of a bundle
+  checkstream bundle test retail/
+  checkstream bundle diff retail-before/ retail/               # which rules differ, and which need approval
+  checkstream bundle sign repository retail/ --as team --key keys/eve.pem
+  checkstream bundle sign repository retail/ --as risk --key keys/ruth.pem
+  checkstream bundle publish repository --key keys/publisher.pem
+  checkstream bundle fetch https://bundles.example/ --root root.json --name retail --state var/ -o current/
+
+The guide is checkstream/control/README.md.
+"""
+_KEY = (
+    "private key: a file or env:VARIABLE with PEM, or NAME=URI of a key that stays where it is (hsm:, awskms:, "
+    f"gcpkms:, azurekms:, hv:); ${PASSPHRASE} opens an encrypted one"
+)
+
+
+def add_arguments(parser: Parser) -> None:
+    """Say what the command group `bundle` takes."""
+    parser.describe(
+        "Build, test, sign, publish and fetch bundles of policies. One role signs a bundle, another approves of what "
+        "its rules enforce, and a node takes nothing that both have not signed (The Update Framework).",
+        examples=_EXAMPLES,
+    )
+    commands = parser.add_subparsers(dest="bundle_command", metavar="COMMAND", required=True)
+    _add_makers(commands)
+    _add_readers(commands)
+
+
+def _add_makers(commands: Commands) -> None:
+    key = commands.add_parser("key", help="make a key pair (Ed25519)", description="Make a key pair in PEM.")
+    key.add_argument("name", metavar="NAME", help="whose it is")
+    key.add_argument("--to", metavar="DIR", type=Path, default=Path("keys"), help="folder (default: keys)")
+    init = commands.add_parser(
+        "init",
+        help="say who may sign what, or say it anew",
+        description="Stage the roles of a `trust.yaml`. Keys sign them (`sign`), then `publish` puts them in force.",
+    )
+    init.add_argument("repository", metavar="REPOSITORY", type=Path, help="folder, made where it is not there")
+    init.add_argument("--trust", metavar="FILE", type=Path, required=True, help="a trust.yaml")
+    build = commands.add_parser(
+        "build",
+        help="make the files of a bundle",
+        description="Compile the policies of a `bundle.yaml` and gather their files. Equal files make equal bytes.",
+    )
+    build.add_argument("file", metavar="FILE", type=Path, help="a bundle.yaml")
+    build.add_argument(
+        "-o", "--output", metavar="DIR", type=Path, required=True, help="folder; an older bundle in it goes"
+    )
+    build.add_argument("--json", action="store_true", help="print the outcome as JSON")
+    sign = commands.add_parser(
+        "sign",
+        help="sign a bundle, approve of one, or sign what waits",
+        description="With a bundle: sign it as an author, or approve of what it enforces as an approver. Without: sign "
+        "what is staged for the key's roles.",
+    )
+    sign.add_argument("repository", metavar="REPOSITORY", type=Path)
+    sign.add_argument("bundle", metavar="BUNDLE", type=Path, nargs="?", help="folder that `build` has made")
+    sign.add_argument("--as", metavar="ROLE", dest="role", help="role of the key, where it has several")
+    sign.add_argument("--key", metavar="KEY", required=True, help=_KEY)
+    publish = commands.add_parser(
+        "publish",
+        help="put in force what is signed, and say that it is the newest",
+        description="Move what is staged and signed to REPOSITORY/public, which any web server, object store or disk "
+        "can hold. A node refuses what nobody has called the newest for `days` of `timestamp`: run it by the clock.",
+    )
+    publish.add_argument("repository", metavar="REPOSITORY", type=Path)
+    publish.add_argument("--key", metavar="KEY", action="append", default=[], required=True, help=_KEY)
+    publish.add_argument("--models", metavar="FILE", help="a models.yaml with models of your own")
+
+
+def _add_readers(commands: Commands) -> None:
+    bundle_diff.add_parser(commands)
+    bundle_test.add_parser(commands)
+    for name, does in (
+        ("verify", "fetch a bundle, say what it is, and keep nothing"),
+        ("fetch", "fetch a bundle into a folder, verified"),
+    ):
+        command = commands.add_parser(
+            name, help=does, description=f"{does[0].upper()}{does[1:]}. Exit 2: it is refused."
+        )
+        command.add_argument("source", metavar="SOURCE", help="folder or address of what was published")
+        command.add_argument("--root", metavar="FILE", type=Path, required=True, help="root metadata that you trust")
+        command.add_argument("--name", metavar="NAME", required=True, help="of the bundle")
+        command.add_argument("--models", metavar="FILE", help="a models.yaml with models of your own")
+        command.add_argument("--json", action="store_true", help="print the outcome as JSON")
+        if name == "fetch":
+            command.add_argument("-o", "--output", metavar="DIR", type=Path, required=True, help="folder for its files")
+            command.add_argument(
+                "--state",
+                metavar="DIR",
+                type=Path,
+                required=True,
+                help="remembers versions, so that no older one follows",
+            )
+
+
+def run(args: argparse.Namespace) -> int:
+    """Carry the command out and return its exit code.
+
+    Returns:
+        0: done; 1: a case of the bundle failed, or bundles differ in what they enforce.
+
+    Raises:
+        CheckstreamError: it can't be done; says why.
+    """
+    command: str = args.bundle_command
+    if command == "diff":
+        return bundle_diff.run(args)
+    if command == "test":
+        return bundle_test.run(args)
+    try:
+        from checkstream.cli import bundle_acts  # noqa: PLC0415 - the extra need not be installed for other commands
+    except ModuleNotFoundError as error:
+        if error.name is None or error.name.partition(".")[0] not in {"tuf", "securesystemslib"}:
+            raise
+        raise BundleError("`bundle` needs the extra `checkstream[bundles]`; install it") from error
+    getattr(bundle_acts, command)(args)
+    return 0

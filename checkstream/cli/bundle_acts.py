@@ -1,0 +1,238 @@
+"""What the commands of `checkstream bundle` do with keys, repositories and sources; needs the extra `bundles`."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import tempfile
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+
+import msgspec
+
+from checkstream.app.bundles import Files, approved, built, compiled, opened
+from checkstream.cli.bundle_diff import digest_of
+from checkstream.cli.results import counted, safe, write_json
+from checkstream.config import read_file
+from checkstream.control import fetching
+from checkstream.control.fetching import Fetched, Fetcher
+from checkstream.control.index import INDEX, Index
+from checkstream.control.repository import PENDING, Repository
+from checkstream.control.signers import open_signer, write_key_pair
+from checkstream.control.trust import approval_target, approves, bundle_target, file_target
+from checkstream.control.weight import approval_of
+from checkstream.control.written import read_bundle_file, read_trust_file
+from checkstream.core.policy.program import Program
+from checkstream.errors import BundleError
+
+
+class Summary(msgspec.Struct, frozen=True, kw_only=True):
+    """What a bundle is, for programs."""
+
+    bundle: str
+    version: str
+    digest: str
+    """SHA-256 of its `bundle.json`."""
+    programs: dict[str, str]
+    """Name -> hash."""
+    weight: str
+    """Digest of what it enforces: what an approval is of."""
+    rules: int
+    """Rules that it enforces."""
+
+
+def key(args: argparse.Namespace) -> None:
+    """Make a key pair.
+
+    Raises:
+        CheckstreamError: it can't be done; says why.
+    """
+    name: str = args.name
+    if not name.isascii() or not name.replace("-", "").isalnum():
+        raise BundleError(f"`{name}` is no name of a key; use letters, digits and `-`")
+    private, public = args.to / f"{name}.pem", args.to / f"{name}.pub"
+    write_key_pair(private, public)
+    sys.stdout.write(f"{private}: private, for nobody else\n{public}: public, for trust.yaml\n")
+
+
+def init(args: argparse.Namespace) -> None:
+    """Stage who may sign what.
+
+    Raises:
+        CheckstreamError: it can't be done; says why.
+    """
+    repository = Repository(args.repository)
+    repository.establish(read_trust_file(args.trust), datetime.now(UTC))
+    _show_waiting(repository)
+
+
+def build(args: argparse.Namespace) -> None:
+    """Make the files of a bundle.
+
+    Raises:
+        CheckstreamError: it can't be done; says why.
+    """
+    written = read_bundle_file(args.file)
+    files = built(written)
+    _write(files, args.output)
+    index, kept = opened(args.output)
+    _show(_summary(index, compiled(index, kept, written.models)), args.json)
+
+
+def _write(files: Files, folder: Path) -> None:
+    """Put the files of a bundle into a folder, in place of an older bundle.
+
+    Raises:
+        BundleError: something else is there.
+    """
+    if folder.exists() and any(folder.iterdir()) and not (folder / INDEX).is_file():
+        raise BundleError(f"`{folder}` is there and is no bundle; give another folder")
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=folder.parent, prefix=f".{folder.name}-") as part:
+        for path, content in files.items():
+            place = Path(part, "new", path)
+            place.parent.mkdir(parents=True, exist_ok=True)
+            place.write_bytes(content)
+        if folder.exists():
+            folder.rename(Path(part, "old"))
+        Path(part, "new").rename(folder)
+
+
+def sign(args: argparse.Namespace) -> None:
+    """Sign a bundle, approve of one, or sign what waits.
+
+    Raises:
+        CheckstreamError: it can't be done; says why.
+    """
+    repository = Repository(args.repository)
+    signer = open_signer(args.key, repository.known_keys())
+    if args.bundle is None:
+        roles = [args.role] if args.role is not None else repository.signable(signer)
+        if not roles:
+            raise BundleError("nothing that waits may be signed with this key; `checkstream bundle init` stages roles")
+    else:
+        role = args.role or _only(repository.delegated_to(signer))
+        roles = [role]
+        _offer(repository, role, args.bundle)
+    for role in roles:
+        repository.sign(role, signer)
+    _show_waiting(repository)
+
+
+def _only(roles: Sequence[str]) -> str:
+    if len(roles) != 1:
+        raise BundleError(
+            f"this key has {counted(len(roles), 'role')} for bundles; say which with --as: {', '.join(roles)}"
+        )
+    return roles[0]
+
+
+def _offer(repository: Repository, role: str, folder: Path) -> None:
+    index, files = opened(folder)
+    name, now = index.name, datetime.now(UTC)
+    if approves(repository.delegated(role)):
+        approval = approval_of(name, compiled(index, files))
+        repository.offer(role, {approval_target(name): approval.encode()}, approval_target(name), now)
+        sys.stdout.write(
+            f"{role} approves of {counted(len(approval.rules), 'enforced rule')} of {name} {index.version}\n"
+        )
+        return
+    targets = {file_target(name, file.sha256): bytes(files[path]) for path, file in index.files.items()}
+    targets[bundle_target(name)] = index.encode()
+    repository.offer(role, targets, f"bundles/{name}/", now)
+
+
+def publish(args: argparse.Namespace) -> None:
+    """Put in force what is staged and signed.
+
+    Raises:
+        CheckstreamError: it can't be done; says why.
+    """
+    repository = Repository(args.repository)
+    known = repository.known_keys()
+    signers = [open_signer(key, known) for key in args.key]
+    roles = repository.publish(signers, datetime.now(UTC), lambda: _look(repository, args.models))
+    sys.stdout.write(f"published {', '.join(roles)}\n" if roles else "said anew that it is the newest\n")
+
+
+def _look(repository: Repository, models: str | None) -> None:
+    """Take each bundle as a node would, that knows nothing yet."""
+    newest = repository.newest_root()
+    for name in repository.bundles():
+        with tempfile.TemporaryDirectory() as folder:
+            fetcher = Fetcher(pending=PENDING)
+            fetched = fetching.fetch(str(repository.public), newest, name, Path(folder, "state"), fetcher=fetcher)
+            _accepted(fetched, models)
+
+
+def _accepted(fetched: Fetched, models: str | None) -> dict[str, Program]:
+    """Return the programs of a bundle that was fetched, if they are what was approved.
+
+    Raises:
+        BundleRefused: they are not, or can't be used here.
+    """
+    index, files = opened(fetched.folder)
+    programs = compiled(index, files, models)
+    approved(index, programs, fetched.approval)
+    return programs
+
+
+def verify(args: argparse.Namespace) -> None:
+    """Fetch a bundle, and keep nothing.
+
+    Raises:
+        CheckstreamError: it can't be done; says why.
+    """
+    with tempfile.TemporaryDirectory() as folder:
+        args.state, args.output = Path(folder, "state"), Path(folder, "bundle")
+        fetch(args)
+
+
+def fetch(args: argparse.Namespace) -> None:
+    """Fetch a bundle into a folder.
+
+    Raises:
+        CheckstreamError: it can't be done; says why.
+    """
+    try:
+        root = read_file(args.root)
+    except OSError as error:
+        reason = (error.strerror or "it can't be opened").lower()
+        raise BundleError(f"can't read the root `{args.root}`: {reason}") from error
+    fetched = fetching.fetch(args.source, root, args.name, args.state)
+    programs = _accepted(fetched, args.models)
+    index, files = opened(fetched.folder)
+    _write({**files, INDEX: index.encode()}, args.output)
+    _show(_summary(fetched.index, programs), args.json)
+
+
+def _summary(index: Index, programs: Mapping[str, Program]) -> Summary:
+    approval = approval_of(index.name, programs)
+    return Summary(
+        bundle=index.name,
+        version=index.version,
+        digest=digest_of(index.encode()),
+        programs={name: program.hash for name, program in programs.items()},
+        weight=approval.weight,
+        rules=len(approval.rules),
+    )
+
+
+def _show(summary: Summary, as_json: bool) -> None:
+    if as_json:
+        write_json(summary)
+        return
+    lines = [f"{summary.bundle} {summary.version}, {summary.digest[:12]}: enforces {counted(summary.rules, 'rule')}"]
+    lines += [f"  program {name} {digest[:12]}" for name, digest in summary.programs.items()]
+    sys.stdout.write("\n".join(map(safe, lines)) + "\n")
+
+
+def _show_waiting(repository: Repository) -> None:
+    waiting = repository.waiting()
+    for each in waiting:
+        signed = f"signed by {', '.join(each.signed)}" if each.signed else "signed by nobody"
+        needs = f"; needs {each.missing} more of {', '.join(each.others)}" if each.missing else ""
+        sys.stdout.write(safe(f"{each.role} {each.version}: {signed}{needs}") + "\n")
+    if waiting and not any(each.missing for each in waiting):
+        sys.stdout.write("all that is needed has signed; `checkstream bundle publish` puts it in force\n")

@@ -1,0 +1,98 @@
+"""Private keys: in files, in the environment, in a PKCS#11 token or in a cloud's key management."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from pathlib import Path
+
+from cryptography.exceptions import UnsupportedAlgorithm
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from cryptography.hazmat.primitives.serialization import (
+    BestAvailableEncryption,
+    Encoding,
+    NoEncryption,
+    PrivateFormat,
+    PublicFormat,
+    load_pem_private_key,
+)
+from securesystemslib.signer import SIGNER_FOR_URI_SCHEME, CryptoSigner, Key, Signer, SSlibKey
+
+from checkstream.config import read_file
+from checkstream.control import PASSPHRASE
+from checkstream.control.trust import name_of
+from checkstream.errors import BundleError
+
+_ENV = "env:"
+
+
+def open_signer(reference: str, known: Iterable[Key]) -> Signer:
+    """Return what signs with a private key.
+
+    Args:
+        reference: A file or `env:VARIABLE` with PEM; or `NAME=URI`, where securesystemslib finds the key called NAME
+            (`hsm:`, `awskms:`, `gcpkms:`, `azurekms:`, `hv:`).
+        known: Public keys that NAME may mean.
+
+    Raises:
+        BundleError: the key can't be used.
+    """
+    name, found, uri = reference.partition("=")
+    if found and uri.partition(":")[0] in SIGNER_FOR_URI_SCHEME:
+        return _signer_elsewhere(name, uri, known)
+    try:
+        data = _pem(reference)
+    except OSError as error:
+        reason = (error.strerror or "no reason given").lower()
+        raise BundleError(f"can't read the key `{reference}`: {reason}") from error
+    secret = os.environ.get(PASSPHRASE, "")
+    try:
+        private = load_pem_private_key(data, secret.encode() or None)
+        return CryptoSigner(private, SSlibKey.from_crypto(private.public_key()))
+    except TypeError as error:
+        what = f"is not encrypted; unset `{PASSPHRASE}`" if secret else f"is encrypted; set `{PASSPHRASE}`"
+        raise BundleError(f"the key `{reference}` {what}") from error
+    except (ValueError, UnsupportedAlgorithm) as error:
+        advice = "check the passphrase" if b"ENCRYPTED" in data else "`checkstream bundle key` makes one"
+        raise BundleError(f"`{reference}` is no private key in PEM that can be used; {advice}") from error
+
+
+def _pem(reference: str) -> bytes:
+    if not reference.startswith(_ENV):
+        return read_file(Path(reference))
+    variable = reference.removeprefix(_ENV)
+    value = os.environ.get(variable, "")
+    if not value:
+        raise BundleError(f"the environment variable `{variable}` is not set; it should hold a private key in PEM")
+    return value.encode()
+
+
+def _signer_elsewhere(name: str, uri: str, known: Iterable[Key]) -> Signer:
+    keys = {name_of(key): key for key in known}
+    if name not in keys:
+        raise BundleError(f"there is no key called `{name}`; known: {', '.join(sorted(keys)) or 'none'}")
+    try:
+        return Signer.from_priv_key_uri(uri, keys[name], lambda _secret: os.environ.get(PASSPHRASE, ""))
+    except Exception as error:  # each kind of store raises errors of its own library
+        raise BundleError(f"the key `{name}` can't be used at `{uri}`: {error}") from error
+
+
+def write_key_pair(private: Path, public: Path) -> None:
+    """Make an Ed25519 key pair; an existing file is not touched.
+
+    Raises:
+        BundleError: a file is there already, or can't be written.
+    """
+    key, secret = Ed25519PrivateKey.generate(), os.environ.get(PASSPHRASE, "")
+    encryption = BestAvailableEncryption(secret.encode()) if secret else NoEncryption()
+    pem = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, encryption)
+    shown = key.public_key().public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo)
+    for path, content, mode in ((private, pem, 0o600), (public, shown, 0o644)):
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode), "wb") as file:
+                file.write(content)
+        except FileExistsError as error:
+            raise BundleError(f"`{path}` is there already; a key that is overwritten is lost") from error
+        except OSError as error:
+            raise BundleError(f"can't write `{path}`: {(error.strerror or 'no reason given').lower()}") from error
