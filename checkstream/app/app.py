@@ -27,6 +27,7 @@ from checkstream.config import Config, Server, parse_address
 from checkstream.config.files import Signature, signature
 from checkstream.errors import AuditError, ConfigError, Fault, FaultyFile, JobError, ModelError
 from checkstream.listen.binding import not_bound
+from checkstream.processes.following import follow
 from checkstream.processes.member import Member
 from checkstream.proxy.health import ReloadStatus, RouteStatus, Status
 from checkstream.proxy.trail import Latest
@@ -176,6 +177,10 @@ class App:
             running = [tasks.create_task(self._watch(hup) if self._member is None else self._free())]
             if self._member is None or self._member.welcome.first:
                 running.append(tasks.create_task(self._look_for_upstreams()))
+            if self._member is None and self._config.bundles is not None and self._config_file is not None:
+                looks = self._parts.metrics.bundle_looks
+                following = follow(self._config_file, self._log, lambda outcome: looks.of(outcome).inc())
+                running.append(tasks.create_task(following))
             await stop.wait()
             for task in running:
                 task.cancel()

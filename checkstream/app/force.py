@@ -9,6 +9,7 @@ from pathlib import Path
 
 import msgspec
 
+from checkstream.app.following import expanded, pointers
 from checkstream.app.lists import lists_beside
 from checkstream.app.models import OpenModel, asked, files_of, labels_of
 from checkstream.config import (
@@ -97,15 +98,19 @@ class InForce(msgspec.Struct, frozen=True, kw_only=True):
         return tuple(warnings(self.loaded.config))
 
 
-def load(read: Callable[[], Config]) -> Loaded:
+def load(read: Callable[[], Config], digest: str | None = None) -> Loaded:
     """Read the configuration and compile its policies. Blocks on files and takes CPU time: not for the event loop.
+
+    Args:
+        read: Returns the configuration.
+        digest: Of the bundle that policies are of; None: of the one that is current.
 
     Raises:
         ConfigError: the configuration, or a file that it names, can't be used.
         PolicyError: policies can't be used; carries every fault of every route.
         ModelError: what says which models there are can't be used.
     """
-    config = read()
+    config = expanded(read(), digest)
     described = described_models(config.models)
     labels = labels_of(described.values())
     targets: dict[tuple[str, ...], list[Target]] = {}
@@ -132,7 +137,8 @@ def load(read: Callable[[], Config]) -> Loaded:
     if faults:
         raise PolicyError(tuple(faults))
     models = asked(programs.values(), described)
-    return Loaded(config=config, programs=programs, files=(*files, *files_of(config)), models=models)
+    watched = (*files, *files_of(config), *pointers(config))
+    return Loaded(config=config, programs=programs, files=watched, models=models)
 
 
 def warm(loaded: Loaded) -> None:
@@ -190,7 +196,7 @@ def put_in_force(loaded: Loaded, models: tuple[OpenModel, ...], scorer: Scorer, 
 
 _AT_START = (
     "server", "audit", "record", "jobs", "evidence", "verifier", "telemetry", "conversations", "pseudonyms", "tools",
-    "fleet",
+    "fleet", "bundles",
 )  # fmt: skip
 """Settings that what runs was made with."""
 

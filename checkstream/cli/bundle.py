@@ -20,6 +20,7 @@ _EXAMPLES = """examples:
   checkstream bundle sign repository retail/ --as team --key keys/eve.pem
   checkstream bundle sign repository retail/ --as risk --key keys/ruth.pem
   checkstream bundle publish repository --key keys/publisher.pem
+  checkstream bundle follow --config checkstream.yaml --once
   checkstream bundle fetch https://bundles.example/ --root root.json --name retail --state var/ -o current/
 
 The guide is checkstream/control/README.md.
@@ -87,6 +88,7 @@ def _add_makers(commands: Commands) -> None:
 def _add_readers(commands: Commands) -> None:
     bundle_diff.add_parser(commands)
     bundle_test.add_parser(commands)
+    _add_follow(commands)
     for name, does in (
         ("verify", "fetch a bundle, say what it is, and keep nothing"),
         ("fetch", "fetch a bundle into a folder, verified"),
@@ -110,11 +112,25 @@ def _add_readers(commands: Commands) -> None:
             )
 
 
+def _add_follow(commands: Commands) -> None:
+    follow = commands.add_parser(
+        "follow",
+        help="look for newer bundles for a proxy, and make them current",
+        description="Fetch the bundle that a configuration names under `bundles`, verify it, hold it to its approval, "
+        "compile it, run its cases, hold it to the routes, and make it current; then look again every `poll_s`. "
+        "`serve` starts this by itself. Exit 2 with --once: it was refused, or the source can't be read.",
+    )
+    follow.add_argument("--config", metavar="FILE", type=Path, required=True, help="configuration file of the proxy")
+    follow.add_argument("--once", action="store_true", help="look once")
+    follow.add_argument("--json", action="store_true", help="say what came of each look as one line of JSON")
+    follow.add_argument("--while-open", action="store_true", help=argparse.SUPPRESS)  # ends with standard input
+
+
 def run(args: argparse.Namespace) -> int:
     """Carry the command out and return its exit code.
 
     Returns:
-        0: done; 1: a case of the bundle failed, or bundles differ in what they enforce.
+        0: done; 1: a case of the bundle failed, or bundles differ in what they enforce; 2: no newer one could be had.
 
     Raises:
         CheckstreamError: it can't be done; says why.
@@ -125,10 +141,12 @@ def run(args: argparse.Namespace) -> int:
     if command == "test":
         return bundle_test.run(args)
     try:
-        from checkstream.cli import bundle_acts  # noqa: PLC0415 - the extra need not be installed for other commands
+        from checkstream.cli import bundle_acts, bundle_follow  # noqa: PLC0415 - the extra need not be installed for other commands
     except ModuleNotFoundError as error:
         if error.name is None or error.name.partition(".")[0] not in {"tuf", "securesystemslib"}:
             raise
         raise BundleError("`bundle` needs the extra `checkstream[bundles]`; install it") from error
+    if command == "follow":
+        return bundle_follow.run(args)
     getattr(bundle_acts, command)(args)
     return 0

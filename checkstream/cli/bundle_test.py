@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Iterator
 from pathlib import Path
 
-from checkstream.app.bundles import compiled, opened, program_of
+from checkstream.app.bundles import Files, compiled, opened, program_of
 from checkstream.cli.parser import Commands, Parser
-from checkstream.cli.policy_test import add_splits, show, tried
+from checkstream.cli.policy_test import Tested, add_splits, show, tried
 from checkstream.cli.results import write_json
 from checkstream.cli.sources import installed_labels
+from checkstream.control.index import Index
 from checkstream.trial.cases import read_cases
 
 
@@ -44,17 +46,40 @@ def run(args: argparse.Namespace) -> int:
     """
     index, files = opened(args.bundle)
     compiled(index, files, None if args.models is None else str(args.models))
-    labels = installed_labels(args.models)
-    names = [label.name for label in labels]
     failed = 0
-    for test in (test for program in index.programs.values() for test in program.tests):
-        program = program_of(test.policies, files, labels)
-        place = args.bundle / test.cases
-        cases = read_cases(str(place), bytes(files[test.cases]), {rule.id for rule in program.rules}, names)
-        tested = tried(program, place, cases, names, args.splits)
+    for tested in _tested(index, files, args.bundle, args.models, args.splits):
         failed += tested.failed
         if args.json:
             write_json(tested)
         else:
             show(tested)
     return 1 if failed else 0
+
+
+def failing(index: Index, files: Files, folder: Path, models: Path | None) -> list[str]:
+    """Return the names of the cases of a bundle that are not as they say.
+
+    Args:
+        index: What the bundle says of itself.
+        files: Its files.
+        folder: Where they are.
+        models: A `models.yaml`, if there is one.
+
+    Raises:
+        BundleRefused: a program can't be used.
+        CasesError: a file of cases can't be used.
+        ConfigError: `models.yaml` holds faults.
+        ModelError: a model can't be used.
+    """
+    tested = _tested(index, files, folder, models, splits=2)
+    return [result.name for each in tested for result in each.results if not result.passed]
+
+
+def _tested(index: Index, files: Files, folder: Path, models: Path | None, splits: int) -> Iterator[Tested]:
+    labels = installed_labels(models)
+    names = [label.name for label in labels]
+    for test in (test for program in index.programs.values() for test in program.tests):
+        program = program_of(test.policies, files, labels)
+        place = folder / test.cases
+        cases = read_cases(str(place), bytes(files[test.cases]), {rule.id for rule in program.rules}, names)
+        yield tried(program, place, cases, names, splits)

@@ -13,8 +13,8 @@ from typing import Literal
 import uvloop
 
 from checkstream.cli.parser import Parser
-from checkstream.config import Config, default_config, load_config, override
-from checkstream.errors import CheckstreamError, ConfigError, Fault
+from checkstream.config import BundleSettings, Config, default_config, load_config, override
+from checkstream.errors import BundleError, CheckstreamError, ConfigError, Fault
 from checkstream.processes.cores import MOST_WORKERS, workers_of
 from checkstream.processes.member import Member
 from checkstream.processes.parent import Parent
@@ -84,6 +84,8 @@ def _run(args: argparse.Namespace) -> int:
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         if member is None:
             config = read()
+            if config.bundles is not None and args.config is not None:
+                _have_bundle(args.config, config.bundles)
             count = workers_of(config.server.workers)
             if count > 1 or elder is not None:
                 given = tuple(_without(args.given, "--take-over"))
@@ -91,6 +93,25 @@ def _run(args: argparse.Namespace) -> int:
                     Parent(config, count, given, args.config, elder=elder, notify=os.environ.get("NOTIFY_SOCKET")).run()
                 )
         return runner.run(_serve(read, args.config, member))
+
+
+def _have_bundle(file: Path, settings: BundleSettings) -> None:
+    """Fetch the bundle if this node has none yet; with one it starts, whether or not there is a newer one.
+
+    Raises:
+        BundleError: there is none, and none can be had.
+    """
+    from checkstream.app.following import current  # noqa: PLC0415 - only where there are bundles
+
+    if current(settings) is not None:
+        return
+    try:
+        from checkstream.cli.bundle_follow import follower_of  # noqa: PLC0415 - needs an extra
+    except ModuleNotFoundError as error:
+        raise BundleError("`bundles` needs the extra `checkstream[bundles]`; install it") from error
+    step = follower_of(file, settings).step()
+    if step.outcome not in {"same", "accepted"}:
+        raise BundleError(f"no bundle `{settings.name}` can be had: {step.reason}")
 
 
 def _without(arguments: Sequence[str], option: str) -> Iterator[str]:

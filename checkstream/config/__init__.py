@@ -1,6 +1,7 @@
 """Every setting, loaded and checked once. No other module reads the environment or files for settings."""
 
 from checkstream.config.background import (
+    BundleSettings,
     FleetSettings,
     GroundingSettings,
     JobsSettings,
@@ -10,7 +11,7 @@ from checkstream.config.background import (
 )
 from checkstream.config.checks import warnings
 from checkstream.config.described import json_schema
-from checkstream.config.files import BUILTIN, advice_for, bundled, policy_file, read_file
+from checkstream.config.files import BUILTIN, BUNDLE, advice_for, bundled, policy_file, read_file
 from checkstream.config.load import default_config, load_config, override, read_config
 from checkstream.config.own_models import (
     ModelSource,
@@ -40,9 +41,11 @@ from checkstream.config.trusted import EmbedderKind, EvidenceSettings
 
 __all__ = [
     "BUILTIN",
+    "BUNDLE",
     "Address",
     "AuditSettings",
     "Budget",
+    "BundleSettings",
     "Caller",
     "Config",
     "ConversationSettings",

@@ -212,6 +212,26 @@ class FleetSettings(Settings, frozen=True):
         check_redis(self.store, "`redis://host:6379/0`, or `rediss://` with TLS; a file is of one machine")
 
 
+class BundleSettings(Settings, frozen=True):
+    """Policies that come as a signed bundle; a route asks for one of its programs as `bundle:NAME`."""
+
+    source: str
+    """Where bundles are published: `https://...`, or a folder."""
+    root: str
+    """File of the root metadata that this node trusts, given to it by a way of your own."""
+    name: Annotated[str, Meta(pattern=r"\A[a-z0-9][a-z0-9-]{0,62}\Z")]
+    """Of the bundle."""
+    poll_s: Annotated[int, Meta(ge=1, le=3600)] = 30
+    """How often it is looked for a newer one, give or take a fifth; 15 to 60 is usual."""
+    dir: str = "var/bundles"
+    """Folder of the bundles that this node has, and of what it has seen; where the source is away it starts from it."""
+
+    def __post_init__(self) -> None:
+        """The source is one."""
+        if "://" in self.source and not self.source.startswith(("https://", "http://")):
+            raise ValueError(f"`{self.source}` is no source of bundles; write `https://...`, or a folder")
+
+
 class JobsSettings(Settings, frozen=True):
     """The queue between the proxy and its workers."""
 

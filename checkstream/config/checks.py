@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from checkstream.config.default import PASSED_PATHS
-from checkstream.config.files import advice_for, policy_file
+from checkstream.config.files import BUNDLE, advice_for, policy_file
 from checkstream.config.reader import Node
 from checkstream.config.secrets import reveal, secrets_in
 from checkstream.config.settings import Config, Match, RouteSettings
@@ -41,15 +41,7 @@ def cross_check(config: Config, positions: Sequence[int], tree: Node, source: no
             )
         _check_match(route, node, source, (*PLACES, *own))
         for index, reference in enumerate(route.policies):
-            if not _is_file(policy_file(reference)):
-                source.fault(
-                    node.at("policies", index).place,
-                    f"`{reference}` is no policy file",
-                    advice_for(
-                        reference,
-                        "paths are relative to the configuration file; what is shipped begins with `builtin:`",
-                    ),
-                )
+            _check_policy(reference, node.at("policies", index), source, bundled=config.bundles is not None)
     unshared = alone(config)
     if unshared is not None:
         place = tree.at("routes", positions[unshared[0]]).place
@@ -59,6 +51,17 @@ def cross_check(config: Config, positions: Sequence[int], tree: Node, source: no
     if kept is not None and named is not None and named.file is not None and kept.file == named.file:
         reason = f"`{named.file}` keeps conversations, too, which have other bounds"
         source.fault(tree.at("pseudonyms", "store").place, reason, "give each a file of its own")
+
+
+def _check_policy(reference: str, node: Node, source: nodes.Source, *, bundled: bool) -> None:
+    """Report a policy that is not there."""
+    if reference.startswith(BUNDLE):
+        if not bundled:
+            reason = f"`{reference}` is of a bundle, and none is configured"
+            source.fault(node.place, reason, "add `bundles`, with `source`, `root` and `name`")
+    elif not _is_file(policy_file(reference)):
+        otherwise = "paths are relative to the configuration file; what is shipped begins with `builtin:`"
+        source.fault(node.place, f"`{reference}` is no policy file", advice_for(reference, otherwise))
 
 
 def alone(config: Config) -> tuple[int, str] | None:

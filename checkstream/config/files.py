@@ -14,6 +14,8 @@ Signature: TypeAlias = tuple[tuple[int, int, int] | None, ...]
 """What changes when one of some files does."""
 BUILTIN = "builtin:"
 """Begins the names of policies that are shipped."""
+BUNDLE = "bundle:"
+"""Begins the names of programs of a signed bundle."""
 
 
 def bundled(kind: str) -> Path:

@@ -9,7 +9,14 @@ from typing import Literal, TypeVar
 
 import msgspec
 
-from checkstream.config.background import FleetSettings, JobsSettings, PseudonymSettings, ToolSettings, VerifierSettings
+from checkstream.config.background import (
+    BundleSettings,
+    FleetSettings,
+    JobsSettings,
+    PseudonymSettings,
+    ToolSettings,
+    VerifierSettings,
+)
 from checkstream.config.checks import alone, cross_check
 from checkstream.config.default import unplaced
 from checkstream.config.files import read_file
@@ -171,6 +178,7 @@ def _sound_parts(tree: Node, name: str, content: str | bytes) -> tuple[Config, l
         audit=(sound(parts["audit"], AuditSettings) if "audit" in parts else None) or AuditSettings(),
         pseudonyms=sound(parts["pseudonyms"], PseudonymSettings) if "pseudonyms" in parts else None,
         tools=sound(parts["tools"], ToolSettings) if "tools" in parts else None,
+        bundles=sound(parts["bundles"], BundleSettings) if "bundles" in parts else None,
         fleet=sound(parts["fleet"], FleetSettings) if "fleet" in parts else None,
         jobs=(sound(parts["jobs"], JobsSettings) if "jobs" in parts else None) or JobsSettings(),
         evidence=(sound(parts["evidence"], EvidenceSettings) if "evidence" in parts else None) or EvidenceSettings(),

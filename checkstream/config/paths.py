@@ -7,8 +7,8 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from checkstream.config.background import JobsSettings, PseudonymSettings, ToolSettings
-from checkstream.config.files import BUILTIN
+from checkstream.config.background import BundleSettings, JobsSettings, PseudonymSettings, ToolSettings
+from checkstream.config.files import BUILTIN, BUNDLE
 from checkstream.config.parts import Secret
 from checkstream.config.settings import Config, ConversationSettings, RouteSettings
 from checkstream.config.trusted import EvidenceSettings
@@ -27,6 +27,7 @@ def absolute(config: Config, base: Path) -> Config:
         record=record if record.dir is None else _replace(record, dir=str(base / record.dir)),
         routes=tuple(_route(route, base) for route in config.routes),
         models=None if config.models is None else str(base / config.models),
+        bundles=None if config.bundles is None else _bundles(config.bundles, base),
         pseudonyms=None if pseudonyms is None else _stored(pseudonyms, base),
         conversations=None if conversations is None else _stored(conversations, base),
         tools=None if tools is None else _stored(tools, base),
@@ -51,12 +52,17 @@ def _with_files(settings: Any, base: Path) -> Any:
 
 
 def _route(route: RouteSettings, base: Path) -> RouteSettings:
-    named = (name if name.startswith(BUILTIN) else str(base / name) for name in route.policies)
+    named = (name if name.startswith((BUILTIN, BUNDLE)) else str(base / name) for name in route.policies)
     return _replace(route, policies=tuple(named))
 
 
 def _stored(given: _Stored, base: Path) -> _Stored:
     return given if given.file is None else _replace(given, store=f"sqlite:{base / given.file}")
+
+
+def _bundles(given: BundleSettings, base: Path) -> BundleSettings:
+    source = given.source if "://" in given.source else str(base / given.source)
+    return _replace(given, source=source, root=str(base / given.root), dir=str(base / given.dir))
 
 
 def _evidence(given: EvidenceSettings, base: Path) -> EvidenceSettings:

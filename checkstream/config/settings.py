@@ -13,6 +13,7 @@ import msgspec
 from msgspec import Meta
 
 from checkstream.config.background import (
+    BundleSettings,
     FleetSettings,
     GroundingSettings,
     JobsSettings,
@@ -307,6 +308,8 @@ class Config(Settings, frozen=True):
     """Where names that stand for personal data are kept for a conversation; null: nowhere, they are of one request."""
     tools: ToolSettings | None = None
     """Where it is kept how tools of servers were described; null: nowhere, each process learns it anew."""
+    bundles: BundleSettings | None = None
+    """Where signed policies come from; null: policies are files."""
     fleet: FleetSettings | None = None
     """Other machines that serve as one with this one; null: there are none."""
     jobs: JobsSettings = JobsSettings()

@@ -27,9 +27,14 @@ _FROM_WORKER = msgspec.msgpack.Decoder(FromWorker)
 
 def command(arguments: Sequence[str], option: str, descriptor: int) -> list[str]:
     """Return the command line of this program with the same arguments, and one that names a descriptor."""
+    return [*program(), *arguments, option, str(descriptor)]
+
+
+def program() -> list[str]:
+    """Return the command line of this program without arguments."""
     from_here = Path(checkstream.__file__).parents[1] == Path.cwd()
     safe = () if from_here and not sys.flags.safe_path else ("-P",)  # nothing of the working folder is run by chance
-    return [sys.executable, *safe, "-m", "checkstream", *arguments, option, str(descriptor)]
+    return [sys.executable, *safe, "-m", "checkstream"]
 
 
 class Child:

@@ -27,6 +27,7 @@ from checkstream.processes import memory, sockets
 from checkstream.processes.child import Child
 from checkstream.processes.fleet import open_fleet
 from checkstream.processes.folder import Folder
+from checkstream.processes.following import follow
 from checkstream.processes.frames import Welcome
 from checkstream.processes.handing import START_S, HandOver
 from checkstream.processes.notify import tell
@@ -87,6 +88,7 @@ class Parent:
         telemetry = config.telemetry.log
         self._log: Log = open_log(telemetry, sys.stderr.buffer, terminal=sys.stderr.isatty())
         self._places = Places()
+        self._config_file = config_file
         self._rolling = Rolling(self._places.able, self._give_up, config_file, self._log)
         self._whole = Whole(self._rolling.load)
         self._rolling.reload = self._whole.reload
@@ -146,6 +148,9 @@ class Parent:
             if not stop.is_set():
                 self._say_listening(first)
                 self._begin(self._rolling.watch(hup))
+                if self._config.bundles is not None and self._config_file is not None:
+                    looks = self._whole.own.bundle_looks
+                    self._begin(follow(self._config_file, self._log, lambda outcome: looks.of(outcome).inc()))
                 self._begin(self._hand_over(usr2, stop))
             await stop.wait()
         return 0

@@ -92,6 +92,7 @@ SPECS = (
     MetricSpec("checkstream_texts_again_total", "counter", "Texts of prompts, had they come before", ("known",)),
     MetricSpec("checkstream_workers", "gauge", "Processes that serve callers"),
     MetricSpec("checkstream_worker_exits_total", "counter", "Processes that ended unasked", ("cause",)),
+    MetricSpec("checkstream_bundle_looks_total", "counter", "Looks for a newer bundle", ("outcome",)),
     MetricSpec("checkstream_fleet_machines", "gauge", "Machines that count as one; 0: none are known"),
     MetricSpec("checkstream_tokens_total", "counter", "Tokens seen (prompt: in, answer: out)", ("direction",)),
 )
@@ -242,6 +243,7 @@ class Metrics:
         self.texts_again = Family(self._make(Counter, "checkstream_texts_again_total"), 1)
         self.workers = self._make(Gauge, "checkstream_workers")
         self.worker_exits = Family(self._make(Counter, "checkstream_worker_exits_total"), 1)
+        self.bundle_looks = Family(self._make(Counter, "checkstream_bundle_looks_total"), 1)
         self.fleet_machines = self._make(Gauge, "checkstream_fleet_machines")
         tokens = Family(self._make(Counter, "checkstream_tokens_total"), 1)
         self.tokens_in = tokens.of("in")

@@ -1,0 +1,109 @@
+"""Beside a proxy, a process that looks for newer bundles: whatever a bundle is, it costs streams nothing (G33)."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import signal
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import msgspec
+
+from checkstream.processes.child import program
+from checkstream.processes.restarts import Restarts
+from checkstream.telemetry.logs import Log
+
+_MAX_LINE = 1 << 20
+_END_S = 10.0
+
+
+class Look(msgspec.Struct, frozen=True, kw_only=True):
+    """What one look came to, as `checkstream bundle follow --json` says it."""
+
+    outcome: str
+    bundle: str
+    version: str = ""
+    digest: str = ""
+    reason: str = ""
+
+
+async def follow(config_file: Path, log: Log, count: Callable[[str], None]) -> None:
+    """Have a process look for newer bundles, and another when it ends, until cancelled.
+
+    Args:
+        config_file: Names the bundle.
+        log: Hears of what is new.
+        count: Hears what each look came to.
+    """
+    restarts, said = Restarts(), Said(log)
+    while True:
+        began = asyncio.get_running_loop().time()
+        code = await _run(config_file, said, count)
+        count("failed")
+        wait_s = restarts.after("crash", asyncio.get_running_loop().time() - began, 0.5)
+        log.error("bundle.follower_ended", code=code, next_in_s=round(wait_s, 1))
+        await asyncio.sleep(wait_s)
+
+
+async def _run(config_file: Path, said: Said, count: Callable[[str], None]) -> int | None:
+    command = (*program(), "bundle", "follow", "--config", str(config_file), "--json", "--while-open")
+    try:
+        process = await asyncio.create_subprocess_exec(
+            *command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, limit=_MAX_LINE, start_new_session=True
+        )
+    except OSError:
+        return None
+    try:
+        if process.stdout is not None:
+            while line := await process.stdout.readline():
+                with contextlib.suppress(msgspec.DecodeError):
+                    look = msgspec.json.decode(line, type=Look)
+                    count(look.outcome)
+                    said.hear(look)
+        return await process.wait()
+    except ValueError:  # a line without end
+        return None
+    finally:
+        await _end(process)
+
+
+async def _end(process: asyncio.subprocess.Process) -> None:
+    """End a process that may be in the midst of a look."""
+    if process.returncode is not None:
+        return
+    if process.stdin is not None:
+        process.stdin.close()
+    with contextlib.suppress(ProcessLookupError):
+        process.send_signal(signal.SIGTERM)
+    try:
+        await asyncio.wait_for(process.wait(), _END_S)
+    except TimeoutError:
+        process.kill()
+        await process.wait()
+
+
+class Said:
+    """What has been said of looks: the same is not said again."""
+
+    def __init__(self, log: Log) -> None:
+        """Nothing has been said."""
+        self._log = log
+        self._last = ("", "", "")
+
+    def hear(self, look: Look) -> None:
+        """Say what a look came to, if that is news."""
+        now = look.outcome, look.digest, look.reason
+        before, self._last = self._last, now
+        if now == before:
+            return
+        named = {"bundle": look.bundle, "version": look.version, "digest": look.digest[:12]}
+        if look.outcome == "accepted":
+            self._log.info("bundle.accepted", **named)
+        elif look.outcome == "refused":
+            self._log.error("bundle.refused", reason=look.reason, **named)
+        elif look.outcome == "unreachable":
+            self._log.warning("bundle.unreachable", bundle=look.bundle, reason=look.reason)
+        elif before[0] in {"refused", "unreachable"}:
+            self._log.info("bundle.current", **named)
