@@ -8,10 +8,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from checkstream.core.match.apart import Spaced
 from checkstream.core.match.chain import undecided
 from checkstream.core.match.escapes import Unescaped
 from checkstream.core.match.markup import Unmarked
-from checkstream.core.match.normalise import Folded, Leet, Spaced, View
+from checkstream.core.match.normalise import Folded, Leet, View
 from tests.chance import examples
 from tests.property.match_strategies import cuts, pieces
 

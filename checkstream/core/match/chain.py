@@ -13,10 +13,11 @@ from collections.abc import Callable, Iterator, Sequence
 
 import msgspec
 
+from checkstream.core.match.apart import Spaced, apart
 from checkstream.core.match.escapes import Unescaped
 from checkstream.core.match.lane import Lane
 from checkstream.core.match.markup import Unmarked, marks_from
-from checkstream.core.match.normalise import COMPOSING, Folded, Leet, Reading, Spaced, View, apart, folds_nowhere
+from checkstream.core.match.normalise import COMPOSING, Folded, Leet, Reading, View, folds_nowhere
 from checkstream.core.match.patterns import PatternSet, Table
 
 _VIEW_TYPES: dict[str, Callable[[str], View]] = {

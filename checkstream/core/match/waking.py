@@ -6,13 +6,14 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import Final
 
+from checkstream.core.match.apart import APART
 from checkstream.core.match.encoded import RUN_CHARS
 from checkstream.core.match.engine import Regex, compile_regex
 from checkstream.core.match.escapes import TRIGGERS
 from checkstream.core.match.hexed import HEX
 from checkstream.core.match.hidden import CARRIERS
 from checkstream.core.match.markup import MARKED
-from checkstream.core.match.normalise import APART, FOLDING, LEET_CHARS
+from checkstream.core.match.normalise import FOLDING, LEET_CHARS
 from checkstream.core.match.turned import OVERRIDE
 
 _LEET: Final = f"[{LEET_CHARS}]"

@@ -1,8 +1,9 @@
 # ruff: noqa: RUF001 - lookalikes are what is tested
 import pytest
 
+from checkstream.core.match.apart import Spaced
 from checkstream.core.match.confusables import CONFUSABLES
-from checkstream.core.match.normalise import MAX_CLUSTER, Folded, Leet, Reading, Spaced, View
+from checkstream.core.match.normalise import MAX_CLUSTER, Folded, Leet, Reading, View
 
 
 def read(view: View, text: str, *, ended: bool = True) -> Reading:
