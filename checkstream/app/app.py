@@ -323,6 +323,7 @@ class App:
             streams=parts.admission.streams,
             held_bytes=parts.admission.held_bytes,
             generation=force.generation,
+            bundle=force.loaded.bundle,
             routes=tuple(
                 RouteStatus(
                     name=route.name,

@@ -49,8 +49,10 @@ def uses_bundle(config: Config) -> bool:
     return any(name.startswith(BUNDLE) for route in config.routes for name in route.policies)
 
 
-def expanded(config: Config, digest: str | None = None) -> Config:
-    """Return the configuration with the policy files of the bundle in place of the programs that routes name.
+def expanded(config: Config, digest: str | None = None) -> tuple[Config, str]:
+    """Return the configuration with policy files in place of programs of a bundle, and the bundle: `name@version#hash`.
+
+    Where routes ask for none, the configuration is as it was, and the bundle is empty.
 
     Args:
         config: As it is written.
@@ -61,7 +63,7 @@ def expanded(config: Config, digest: str | None = None) -> Config:
     """
     settings = config.bundles
     if settings is None or not uses_bundle(config):
-        return config
+        return config, ""
     named = digest or current(settings)
     if named is None:
         raise _fault(f"no bundle `{settings.name}` has been fetched yet", "`checkstream bundle follow --once` says why")
@@ -70,7 +72,8 @@ def expanded(config: Config, digest: str | None = None) -> Config:
         index, _ = opened(folder)
     except BundleRefused as error:
         raise _fault(str(error), f"remove `{Path(settings.dir) / CURRENT}`, and it is fetched anew") from error
-    return msgspec.structs.replace(config, routes=tuple(_expanded(route, index, folder) for route in config.routes))
+    routes = tuple(_expanded(route, index, folder) for route in config.routes)
+    return msgspec.structs.replace(config, routes=routes), f"{index.name}@{index.version}#{named[:12]}"
 
 
 def _expanded(route: RouteSettings, index: Index, folder: Path) -> RouteSettings:

@@ -54,6 +54,8 @@ class Loaded(msgspec.Struct, frozen=True, kw_only=True):
     """The files that were read: policies, and what says which models there are."""
     models: tuple[Described, ...]
     """The models that the programs ask."""
+    bundle: str
+    """What policies are of, as `name@version#hash`; empty: they are files."""
 
     @property
     def digest(self) -> str:
@@ -110,7 +112,7 @@ def load(read: Callable[[], Config], digest: str | None = None) -> Loaded:
         PolicyError: policies can't be used; carries every fault of every route.
         ModelError: what says which models there are can't be used.
     """
-    config = expanded(read(), digest)
+    config, bundle = expanded(read(), digest)
     described = described_models(config.models)
     labels = labels_of(described.values())
     targets: dict[tuple[str, ...], list[Target]] = {}
@@ -138,7 +140,7 @@ def load(read: Callable[[], Config], digest: str | None = None) -> Loaded:
         raise PolicyError(tuple(faults))
     models = asked(programs.values(), described)
     watched = (*files, *files_of(config), *pointers(config))
-    return Loaded(config=config, programs=programs, files=watched, models=models)
+    return Loaded(config=config, programs=programs, files=watched, models=models, bundle=bundle)
 
 
 def warm(loaded: Loaded) -> None:

@@ -148,6 +148,7 @@ _NOTHING = Status(
     models=(),
     unheard=(),
     reload=None,
+    bundle="",
     audit_chain="",
     warnings=(),
 )

@@ -73,6 +73,8 @@ class Status(msgspec.Struct, frozen=True, kw_only=True):
     unheard: tuple[str, ...]
     """Models that services run, of which nothing has been heard yet."""
     reload: ReloadStatus | None
+    bundle: str
+    """The signed bundle that policies are of, as `name@version#hash`; empty: they are files."""
     audit_chain: str
     warnings: tuple[str, ...]
     workers: tuple[WorkerStatus, ...] = ()

@@ -13,6 +13,7 @@ from checkstream.core.commands import Reply
 from checkstream.errors import (
     AuditError,
     BenchError,
+    BundleError,
     BodyTooLarge,
     BodyTooSlow,
     CallerUnknown,
@@ -99,6 +100,7 @@ TABLE: Mapping[type[CheckstreamError], ErrorReply] = {
     EvidenceError: ErrorReply(503, "unavailable", 5, message="trusted documents can't be read now; try again later"),
     GateError: ErrorReply(400, "invalid_request_error", own_words=True),
     BenchError: ErrorReply(500, "internal_error"),
+    BundleError: ErrorReply(500, "internal_error"),
     ConfigError: ErrorReply(400, "invalid_configuration", own_words=True),
     FaultyFile: ErrorReply(400, "invalid_file", own_words=True),
     PatternError: ErrorReply(500, "internal_error"),

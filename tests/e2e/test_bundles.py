@@ -90,6 +90,8 @@ def test_g25_a_newer_bundle_comes_in_force_and_running_streams_keep_theirs(
     assert "".join(_deltas(stream.received)).endswith("of blue.")
     stream.leave()
     assert [row["version"] for row in proxy.logs("bundle.accepted")] == ["2"]
+    shown = json.loads(http("GET", f"{proxy.admin_url}/admin/status")[2])
+    assert shown["bundle"].startswith("retail@2#")
     metrics = http("GET", f"{proxy.admin_url}/metrics")[2].decode()
     assert 'checkstream_bundle_looks_total{outcome="accepted"} 1.0' in metrics
     reloads = [row["body"] for row in proxy.records() if row["kind"] == "reload"]

@@ -45,12 +45,13 @@ def test_a_program_is_the_files_of_its_policies(tmp_path: Path, settings: Bundle
         expanded(routes(settings, "bundle:chat"))
     assert follower.step() == Step(outcome="accepted", bundle="retail", version="1", digest=found[0])
     assert follower.step().outcome == "same"
-    config = expanded(routes(settings, "builtin:default", "bundle:chat"))
+    config, bundle = expanded(routes(settings, "builtin:default", "bundle:chat"))
+    assert bundle == "retail@1#000000000000"
     assert config.routes[0].policies == ("builtin:default", str(found[2] / "chat/00-ours/policy.yaml"))
     assert pointers(config) == (Path(settings.dir) / "current",)
     with pytest.raises(ConfigError, match="the bundle has no program `bundle:tools`; it has `bundle:chat`"):
         expanded(routes(settings, "bundle:tools"))
-    assert expanded(routes(None, "ours.yaml")) == routes(None, "ours.yaml")
+    assert expanded(routes(None, "ours.yaml")) == (routes(None, "ours.yaml"), "")
     assert pointers(routes(None, "ours.yaml")) == ()
 
 
