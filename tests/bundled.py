@@ -11,7 +11,7 @@ from securesystemslib.signer import CryptoSigner
 from checkstream.app.bundles import Files, approved, built, compiled, opened
 from checkstream.control.fetching import Fetched, Fetcher, fetch
 from checkstream.control.index import Index, read_index
-from checkstream.control.repository import PENDING, Repository
+from checkstream.control.repository import Repository
 from checkstream.control.signers import open_signer, write_key_pair
 from checkstream.control.trust import approval_target, bundle_target, file_target
 from checkstream.control.weight import approval_of
@@ -23,7 +23,7 @@ keys: {ann: keys/ann.pub, ben: keys/ben.pub, publisher: keys/publisher.pub, eve:
        eli: keys/eli.pub, rob: keys/rob.pub}
 roles:
   root: {keys: [ann, ben], threshold: 2}
-  targets: {keys: [ann, ben]}
+  targets: {keys: [ann, ben], threshold: 2}
   snapshot: {keys: [publisher], days: 7}
   timestamp: {keys: [publisher], days: 1}
 authors: {team: {keys: [eve], bundles: [retail]}}
@@ -102,7 +102,9 @@ class World:
 
     def _look(self) -> None:
         for name in self.repository.bundles():
-            self.accepted("look", name, fetcher=Fetcher(pending=PENDING), root=self.repository.newest_root())
+            self.accepted(
+                "look", name, fetcher=Fetcher(ahead=self.repository.ahead), root=self.repository.newest_root()
+            )
 
     def release(self, *rules: str, version: str) -> Files:
         """Build, sign, approve and publish a bundle."""
@@ -124,7 +126,7 @@ class World:
         """Return what a node takes."""
         fetched = fetch(source or str(self.public), root or self.root, name, self.folder / node, fetcher=fetcher)
         index, files = opened(fetched.folder)
-        approved(index, compiled(index, files), fetched.approval)
+        approved(index, compiled(index, files), fetched.approval.weight)
         return fetched
 
 

@@ -26,7 +26,7 @@ from checkstream.control.index import (
     program_path,
     read_index,
 )
-from checkstream.control.weight import Approval, approval_of
+from checkstream.control.weight import approval_of
 from checkstream.control.written import WrittenBundle, WrittenProgram
 from checkstream.core.policy.classifiers import Installed
 from checkstream.core.policy.compile import compile_sources
@@ -131,28 +131,35 @@ def _models(models: tuple[Described, ...]) -> bytes:
     return msgspec.json.encode(manifest, order="deterministic")
 
 
-def opened(folder: Path) -> tuple[Index, Files]:
+def opened(folder: Path, digest: str | None = None) -> tuple[Index, Files]:
     """Return the index and the files of a bundle in a folder, each as the index says it.
+
+    Args:
+        folder: Of the bundle.
+        digest: SHA-256 that its `bundle.json` must have, hex; None: any.
 
     Raises:
         BundleRefused: the folder is no bundle, or a file is missing or is another.
     """
     try:
-        index = read_index(read_file(folder / INDEX))
+        content = (folder / INDEX).read_bytes()
     except OSError as error:
         raise BundleRefused(
             f"`{folder}` is no bundle: it has no `{INDEX}`; `checkstream bundle build` makes one"
         ) from error
+    index = read_index(content)
+    if digest is not None and hashlib.sha256(content).hexdigest() != digest:
+        raise BundleRefused(f"`{folder / INDEX}` is not what was fetched; fetch the bundle again")
     files: Files = {}
     for path, file in index.files.items():
         try:
-            content = given(folder / path) if (folder / path).stat().st_size == file.bytes else b""
+            found = given(folder / path) if (folder / path).stat().st_size == file.bytes else b""
         except OSError as error:
             reason = (error.strerror or "it can't be opened").lower()
             raise BundleRefused(f"`{folder / path}` can't be read: {reason}; fetch the bundle again") from error
-        if hashlib.sha256(content).hexdigest() != file.sha256:
+        if hashlib.sha256(found).hexdigest() != file.sha256:
             raise BundleRefused(f"`{folder / path}` is not what the bundle says; fetch the bundle again")
-        files[path] = content
+        files[path] = found
     return index, files
 
 
@@ -202,15 +209,15 @@ def program_of(
         raise BundleRefused(f"a policy of the bundle can't be used: {first}") from error
 
 
-def approved(index: Index, programs: Mapping[str, Program], approval: Approval) -> None:
-    """Hold programs to what was approved.
+def approved(index: Index, programs: Mapping[str, Program], weight: str) -> None:
+    """Hold programs to what was approved, a digest as `Approval.weight` is one.
 
     Raises:
         BundleRefused: what they enforce is something else.
     """
     needed = approval_of(index.name, programs)
-    if needed.weight != approval.weight:
+    if needed.weight != weight:
         raise BundleRefused(
             f"what the bundle `{index.name}` {index.version} enforces ({len(needed.rules)} rules) is not what was "
-            f"approved ({len(approval.rules)}); `checkstream bundle diff` shows what differs"
+            "approved; `checkstream bundle diff` shows what differs from another"
         )

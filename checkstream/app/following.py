@@ -1,8 +1,9 @@
 """The bundle that a node is at: which one that is, which files its programs are, and how a newer one becomes current.
 
-`current` in the node's folder names a bundle by its digest. It changes at once, and only for a bundle that is signed,
-approved, compiles here to what was approved, passes its own cases and fits the routes of this node; what is in force
-follows it as it follows any file.
+`current` in the node's folder names a bundle by its digest, and what was approved of it. It changes at once, and only
+for a bundle that is signed, approved, compiles here to what was approved, passes its own cases and fits the routes of
+this node; what is in force follows it as it follows any file. INVARIANT: whenever it is loaded, files are held to the
+digest and programs to the approval again: another package or other models may compile to something else.
 """
 
 from __future__ import annotations
@@ -11,18 +12,24 @@ import contextlib
 import fcntl
 import os
 import shutil
-from collections.abc import Callable, Iterator, Mapping
+import time
+from collections.abc import Callable, Collection, Iterator
 from pathlib import Path
 
 import msgspec
 
-from checkstream.app.bundles import opened
-from checkstream.config import BUNDLE, BundleSettings, Config, RouteSettings
+from checkstream.app.bundles import approved, compiled, opened
+from checkstream.config import BUNDLE, BundleSettings, Config, RouteSettings, read_file
 from checkstream.control.index import Index
+from checkstream.core.policy.program import Digest
 from checkstream.errors import BundleError, BundleRefused, ConfigError, Fault
 
 CURRENT = "current"
 _BUNDLES = "bundles"
+_OLD = ".old-"
+_LOCK_TRIES, _LOCK_S = 60, 0.5
+_TRY_AGAIN = 10
+"""Looks after which a bundle that was refused is tried once more: what was wrong may be this node's own."""
 _KEPT = 2
 """Bundles besides the current one that stay: a process may still be reading the one before."""
 
@@ -32,16 +39,28 @@ def pointers(config: Config) -> tuple[Path, ...]:
     return () if config.bundles is None else (Path(config.bundles.dir) / CURRENT,)
 
 
-def current(settings: BundleSettings) -> str | None:
-    """Return the digest of the bundle that this node is at; None: it has none yet."""
+class Pointer(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What `current` says."""
+
+    digest: Digest
+    """Of the bundle."""
+    weight: Digest
+    """Of what may be enforced, as it was approved."""
+
+
+def current(settings: BundleSettings) -> Pointer | None:
+    """Return the bundle that this node is at; None: it has none yet.
+
+    Raises:
+        ConfigError: that can't be read.
+    """
+    path = Path(settings.dir) / CURRENT
     try:
-        return (Path(settings.dir) / CURRENT).read_text("ascii").strip()
+        return msgspec.json.decode(read_file(path), type=Pointer)
     except FileNotFoundError:
         return None
-    except (OSError, UnicodeError) as error:
-        raise _fault(
-            f"`{CURRENT}` in `{settings.dir}` can't be read: {error}", "remove it; it is fetched anew"
-        ) from error
+    except (OSError, msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise _fault(f"`{path}` can't be read: {error}", "remove it; the bundle is fetched anew") from error
 
 
 def uses_bundle(config: Config) -> bool:
@@ -49,31 +68,34 @@ def uses_bundle(config: Config) -> bool:
     return any(name.startswith(BUNDLE) for route in config.routes for name in route.policies)
 
 
-def expanded(config: Config, digest: str | None = None) -> tuple[Config, str]:
+def expanded(config: Config, pointer: Pointer | None = None) -> tuple[Config, str]:
     """Return the configuration with policy files in place of programs of a bundle, and the bundle: `name@version#hash`.
 
     Where routes ask for none, the configuration is as it was, and the bundle is empty.
 
     Args:
         config: As it is written.
-        digest: Of the bundle; None: of the current one.
+        pointer: To the bundle; None: to the current one.
 
     Raises:
-        ConfigError: there is none yet, it is damaged, or it has no such program.
+        ConfigError: there is none yet, it is damaged, it is not what was approved, or it has no such program.
+        ModelError: a model can't be used.
     """
     settings = config.bundles
     if settings is None or not uses_bundle(config):
         return config, ""
-    named = digest or current(settings)
+    named = pointer or current(settings)
     if named is None:
-        raise _fault(f"no bundle `{settings.name}` has been fetched yet", "`checkstream bundle follow --once` says why")
-    folder = Path(settings.dir) / _BUNDLES / named
+        advice = "`checkstream bundle follow --config FILE --once` fetches it, or says why not"
+        raise _fault(f"no bundle `{settings.name}` has been fetched yet", advice)
+    folder = Path(settings.dir) / _BUNDLES / named.digest
     try:
-        index, _ = opened(folder)
+        index, files = opened(folder, named.digest)
+        approved(index, compiled(index, files, config.models), named.weight)
     except BundleRefused as error:
-        raise _fault(str(error), f"remove `{Path(settings.dir) / CURRENT}`, and it is fetched anew") from error
+        raise _fault(str(error), "`checkstream bundle follow --config FILE --once` looks for another") from error
     routes = tuple(_expanded(route, index, folder) for route in config.routes)
-    return msgspec.structs.replace(config, routes=routes), f"{index.name}@{index.version}#{named[:12]}"
+    return msgspec.structs.replace(config, routes=routes), f"{index.name}@{index.version}#{named.digest[:12]}"
 
 
 def _expanded(route: RouteSettings, index: Index, folder: Path) -> RouteSettings:
@@ -108,54 +130,74 @@ class Step(msgspec.Struct, frozen=True, kw_only=True):
     """Why it is not accepted."""
 
 
+class Found(msgspec.Struct, frozen=True, kw_only=True):
+    """The newest bundle, as it was fetched."""
+
+    pointer: Pointer
+    version: str
+    folder: Path
+
+
 class Follower:
     """Looks for newer bundles on behalf of a node. One at a time works in a folder, over all processes."""
 
     def __init__(
         self,
         settings: BundleSettings,
-        fetch: Callable[[BundleSettings], tuple[str, Index, Path]],
-        accept: Callable[[Path, str], None],
+        fetch: Callable[[BundleSettings, Collection[str]], Found],
+        accept: Callable[[Found], None],
     ) -> None:
         """Look at nothing yet.
 
         Args:
             settings: Where bundles come from.
-            fetch: Returns the digest, the index and the folder of the newest bundle.
-            accept: Takes its folder and digest; raises where it is not to be in force.
+            fetch: Returns the newest bundle; gets the digests of those whose files are known to be sound.
+            accept: Raises where a bundle is not to be in force.
         """
         self._settings = settings
         self._fetch = fetch
         self._accept = accept
-        self._refused: dict[str, str] = {}
-        """Digest of a bundle -> why it is refused; it is not tried each time anew."""
+        self._refused: tuple[Pointer, str] | None = None
+        self._looks = 0
+        self._had: set[str] = set()
 
     def step(self) -> Step:
         """Look once, and make a newer bundle current if all is well with it. Blocks."""
         name = self._settings.name
+        self._looks += 1
         try:
             with _alone(Path(self._settings.dir)):
-                digest, index, folder = self._fetch(self._settings)
-                said = {"bundle": name, "version": index.version, "digest": digest}
-                if digest == current(self._settings):
-                    return Step(outcome="same", **said)
-                return self._tried(digest, folder, said)
+                found = self._fetch(self._settings, self._had)
+                self._had = {found.pointer.digest}
+                return self._taken(found)
         except BundleRefused as error:
             return Step(outcome="refused", bundle=name, reason=str(error))
-        except BundleError as error:
-            return Step(outcome="unreachable", bundle=name, reason=str(error))
+        except (BundleError, ConfigError) as error:
+            return Step(outcome="unreachable", bundle=name, reason=str(error).partition("\n")[0])
 
-    def _tried(self, digest: str, folder: Path, said: Mapping[str, str]) -> Step:
-        if digest not in self._refused:
+    def _taken(self, found: Found) -> Step:
+        said = {"bundle": self._settings.name, "version": found.version, "digest": found.pointer.digest}
+        if found.pointer == _readable(self._settings):
+            return Step(outcome="same", **said)
+        before = self._refused
+        if before is None or before[0] != found.pointer or self._looks % _TRY_AGAIN == 0:
             try:
-                self._accept(folder, digest)
+                self._accept(found)
             except Exception as error:  # noqa: BLE001 - whatever is wrong with a bundle, the node keeps what it has
                 first = str(error).partition("\n")[0]
-                self._refused = {digest: first or type(error).__name__}
+                self._refused = found.pointer, first or type(error).__name__
             else:
-                _point(Path(self._settings.dir), digest)
+                self._refused = None
+                _point(Path(self._settings.dir), found.pointer)
                 return Step(outcome="accepted", **said)
-        return Step(outcome="refused", reason=self._refused[digest], **said)
+        return Step(outcome="refused", reason="" if self._refused is None else self._refused[1], **said)
+
+
+def _readable(settings: BundleSettings) -> Pointer | None:
+    try:
+        return current(settings)
+    except ConfigError:  # it is written anew
+        return None
 
 
 @contextlib.contextmanager
@@ -171,13 +213,20 @@ def _alone(folder: Path) -> Iterator[None]:
     except OSError as error:
         raise BundleError(f"`{folder}` can't be used: {(error.strerror or 'no reason given').lower()}") from error
     try:
-        fcntl.flock(lock, fcntl.LOCK_EX)
+        for left in range(_LOCK_TRIES, -1, -1):
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                break
+            except BlockingIOError as error:
+                if not left:
+                    raise BundleError(f"another process has been at work in `{folder}` for too long") from error
+                time.sleep(_LOCK_S)
         yield
     finally:
         os.close(lock)
 
 
-def _point(folder: Path, digest: str) -> None:
+def _point(folder: Path, pointer: Pointer) -> None:
     """Make a bundle current, whole or not at all, and let old ones go.
 
     Raises:
@@ -185,15 +234,15 @@ def _point(folder: Path, digest: str) -> None:
     """
     part = folder / f".{CURRENT}.part"
     try:
-        with part.open("w", encoding="ascii") as file:
-            file.write(f"{digest}\n")
+        with part.open("wb") as file:
+            file.write(msgspec.json.encode(pointer))
             file.flush()
             os.fsync(file.fileno())
         part.replace(folder / CURRENT)
+        for path in folder.glob(f"{_OLD}*"):  # its end was broken off
+            shutil.rmtree(path, ignore_errors=True)
+        others = [path for path in (folder / _BUNDLES).iterdir() if path.name != pointer.digest]
+        for path in sorted(others, key=lambda path: -path.stat().st_mtime)[_KEPT:]:
+            shutil.rmtree(path.rename(folder / f"{_OLD}{path.name}"), ignore_errors=True)
     except OSError as error:
         raise BundleError(f"`{folder}` can't be written: {(error.strerror or 'no reason given').lower()}") from error
-    others = sorted(
-        (path for path in (folder / _BUNDLES).iterdir() if path.name != digest), key=lambda path: -path.stat().st_mtime
-    )
-    for path in others[_KEPT:]:
-        shutil.rmtree(path, ignore_errors=True)

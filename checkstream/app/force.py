@@ -9,7 +9,7 @@ from pathlib import Path
 
 import msgspec
 
-from checkstream.app.following import expanded, pointers
+from checkstream.app.following import Pointer, expanded, pointers
 from checkstream.app.lists import lists_beside
 from checkstream.app.models import OpenModel, asked, files_of, labels_of
 from checkstream.config import (
@@ -100,19 +100,19 @@ class InForce(msgspec.Struct, frozen=True, kw_only=True):
         return tuple(warnings(self.loaded.config))
 
 
-def load(read: Callable[[], Config], digest: str | None = None) -> Loaded:
+def load(read: Callable[[], Config], pointer: Pointer | None = None) -> Loaded:
     """Read the configuration and compile its policies. Blocks on files and takes CPU time: not for the event loop.
 
     Args:
         read: Returns the configuration.
-        digest: Of the bundle that policies are of; None: of the one that is current.
+        pointer: To the bundle that policies are of; None: to the one that is current.
 
     Raises:
         ConfigError: the configuration, or a file that it names, can't be used.
         PolicyError: policies can't be used; carries every fault of every route.
         ModelError: what says which models there are can't be used.
     """
-    config, bundle = expanded(read(), digest)
+    config, bundle = expanded(read(), pointer)
     described = described_models(config.models)
     labels = labels_of(described.values())
     targets: dict[tuple[str, ...], list[Target]] = {}

@@ -72,16 +72,21 @@ def _add_makers(commands: Commands) -> None:
     )
     sign.add_argument("repository", metavar="REPOSITORY", type=Path)
     sign.add_argument("bundle", metavar="BUNDLE", type=Path, nargs="?", help="folder that `build` has made")
+    sign.add_argument("--models", metavar="FILE", help="a models.yaml with models of your own")
     sign.add_argument("--as", metavar="ROLE", dest="role", help="role of the key, where it has several")
     sign.add_argument("--key", metavar="KEY", required=True, help=_KEY)
     publish = commands.add_parser(
         "publish",
         help="put in force what is signed, and say that it is the newest",
         description="Move what is staged and signed to REPOSITORY/public, which any web server, object store or disk "
-        "can hold. A node refuses what nobody has called the newest for `days` of `timestamp`: run it by the clock.",
+        "can hold. A node refuses what nobody has called the newest for `days` of `timestamp`: run it with --refresh "
+        "by the clock.",
     )
     publish.add_argument("repository", metavar="REPOSITORY", type=Path)
     publish.add_argument("--key", metavar="KEY", action="append", default=[], required=True, help=_KEY)
+    publish.add_argument(
+        "--refresh", action="store_true", help="say only that what is public is the newest; what is staged waits on"
+    )
     publish.add_argument("--models", metavar="FILE", help="a models.yaml with models of your own")
 
 

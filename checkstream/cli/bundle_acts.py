@@ -18,7 +18,7 @@ from checkstream.config import read_file
 from checkstream.control import fetching
 from checkstream.control.fetching import Fetched, Fetcher
 from checkstream.control.index import INDEX, Index
-from checkstream.control.repository import PENDING, Repository
+from checkstream.control.repository import Repository
 from checkstream.control.signers import open_signer, write_key_pair
 from checkstream.control.trust import approval_target, approves, bundle_target, file_target
 from checkstream.control.weight import approval_of
@@ -110,29 +110,32 @@ def sign(args: argparse.Namespace) -> None:
     if args.bundle is None:
         roles = [args.role] if args.role is not None else repository.signable(signer)
         if not roles:
-            raise BundleError("nothing that waits may be signed with this key; `checkstream bundle init` stages roles")
+            raise BundleError("nothing that waits is for this key; give the bundle that you sign or approve of")
+        for role in roles:
+            for line in repository.said(role):
+                sys.stdout.write(safe(f"{role} says: {line}") + "\n")
     else:
         role = args.role or _only(repository.delegated_to(signer))
         roles = [role]
-        _offer(repository, role, args.bundle)
+        _offer(repository, role, args.bundle, args.models)
     for role in roles:
         repository.sign(role, signer)
     _show_waiting(repository)
 
 
 def _only(roles: Sequence[str]) -> str:
-    if len(roles) != 1:
-        raise BundleError(
-            f"this key has {counted(len(roles), 'role')} for bundles; say which with --as: {', '.join(roles)}"
-        )
+    if not roles:
+        raise BundleError("this key is none of an author or approver; `trust.yaml` says whose are")
+    if len(roles) > 1:
+        raise BundleError(f"this key has {len(roles)} roles for bundles; say which with --as: {', '.join(roles)}")
     return roles[0]
 
 
-def _offer(repository: Repository, role: str, folder: Path) -> None:
+def _offer(repository: Repository, role: str, folder: Path, models: str | None) -> None:
     index, files = opened(folder)
     name, now = index.name, datetime.now(UTC)
     if approves(repository.delegated(role)):
-        approval = approval_of(name, compiled(index, files))
+        approval = approval_of(name, compiled(index, files, models))
         repository.offer(role, {approval_target(name): approval.encode()}, approval_target(name), now)
         sys.stdout.write(
             f"{role} approves of {counted(len(approval.rules), 'enforced rule')} of {name} {index.version}\n"
@@ -152,18 +155,25 @@ def publish(args: argparse.Namespace) -> None:
     repository = Repository(args.repository)
     known = repository.known_keys()
     signers = [open_signer(key, known) for key in args.key]
-    roles = repository.publish(signers, datetime.now(UTC), lambda: _look(repository, args.models))
+    now = datetime.now(UTC)
+    roles = repository.publish(signers, now, lambda: _look(repository, args.models), refresh=args.refresh)
     sys.stdout.write(f"published {', '.join(roles)}\n" if roles else "said anew that it is the newest\n")
 
 
 def _look(repository: Repository, models: str | None) -> None:
-    """Take each bundle as a node would, that knows nothing yet."""
+    """Take each bundle as a node would that knows nothing yet; what has not changed may be somebody else's to mend."""
     newest = repository.newest_root()
+    changed = repository.bundles(changed=True)
     for name in repository.bundles():
         with tempfile.TemporaryDirectory() as folder:
-            fetcher = Fetcher(pending=PENDING)
-            fetched = fetching.fetch(str(repository.public), newest, name, Path(folder, "state"), fetcher=fetcher)
-            _accepted(fetched, models)
+            fetcher = Fetcher(ahead=repository.ahead)
+            try:
+                fetched = fetching.fetch(str(repository.public), newest, name, Path(folder, "state"), fetcher=fetcher)
+                _accepted(fetched, models)
+            except BundleError as error:
+                if name in changed:
+                    raise
+                sys.stderr.write(safe(f"nodes will refuse the bundle {name}, which has not changed: {error}") + "\n")
 
 
 def _accepted(fetched: Fetched, models: str | None) -> dict[str, Program]:
@@ -174,7 +184,7 @@ def _accepted(fetched: Fetched, models: str | None) -> dict[str, Program]:
     """
     index, files = opened(fetched.folder)
     programs = compiled(index, files, models)
-    approved(index, programs, fetched.approval)
+    approved(index, programs, fetched.approval.weight)
     return programs
 
 

@@ -5,19 +5,19 @@ from __future__ import annotations
 import argparse
 import os
 import random
-import select
 import sys
+import threading
+import time
+from collections.abc import Collection
 from pathlib import Path
 
 from checkstream.app import load
 from checkstream.app.bundles import approved, compiled, opened
-from checkstream.app.following import Follower, Step
+from checkstream.app.following import Follower, Found, Pointer, Step
 from checkstream.cli.bundle_test import failing
 from checkstream.cli.results import safe, write_json
 from checkstream.config import BundleSettings, load_config, read_file
 from checkstream.control import fetching
-from checkstream.control.fetching import Fetched
-from checkstream.control.index import Index
 from checkstream.errors import BundleError, BundleRefused
 
 _SPREAD = 0.2
@@ -41,6 +41,7 @@ def run(args: argparse.Namespace) -> int:
     follower = follower_of(args.config, settings)
     if args.while_open:
         os.nice(10)  # streams come first
+        threading.Thread(target=_end_with_input, daemon=True).start()
     while True:
         step = follower.step()
         if args.json:
@@ -51,33 +52,36 @@ def run(args: argparse.Namespace) -> int:
         if args.once:
             return 0 if step.outcome in {"same", "accepted"} else 2
         wait_s = settings.poll_s * random.uniform(1 - _SPREAD, 1 + _SPREAD)  # noqa: S311 - no secret
-        if select.select([sys.stdin] if args.while_open else [], [], [], wait_s)[0]:
-            return 0
+        time.sleep(wait_s)
+
+
+def _end_with_input() -> None:
+    """End as soon as whoever has started this process is gone, whatever it waits for."""
+    sys.stdin.buffer.read()
+    os._exit(0)
 
 
 def follower_of(file: Path, settings: BundleSettings) -> Follower:
     """Return what looks for newer bundles for the proxy of a configuration file."""
-    fetched: dict[str, Fetched] = {}
 
-    def fetch(settings: BundleSettings) -> tuple[str, Index, Path]:
+    def fetch(settings: BundleSettings, had: Collection[str]) -> Found:
         try:
             root = read_file(Path(settings.root))
         except OSError as error:
             reason = (error.strerror or "it can't be opened").lower()
             raise BundleError(f"the root `{settings.root}` can't be read: {reason}") from error
-        found = fetching.fetch(settings.source, root, settings.name, Path(settings.dir))
-        fetched.clear()
-        fetched[found.digest] = found
-        return found.digest, found.index, found.folder
+        found = fetching.fetch(settings.source, root, settings.name, Path(settings.dir), had=had)
+        pointer = Pointer(digest=found.digest, weight=found.approval.weight)
+        return Found(pointer=pointer, version=found.index.version, folder=found.folder)
 
-    def accept(folder: Path, digest: str) -> None:
+    def accept(found: Found) -> None:
         models = load_config(file).models
-        index, files = opened(folder)
-        approved(index, compiled(index, files, models), fetched[digest].approval)
-        failed = failing(index, files, folder, None if models is None else Path(models))
+        index, files = opened(found.folder, found.pointer.digest)
+        approved(index, compiled(index, files, models), found.pointer.weight)
+        failed = failing(index, files, found.folder, None if models is None else Path(models))
         if failed:
-            raise BundleRefused(f"its case `{failed[0]}` fails; `checkstream bundle test {folder}` says how")
-        load(lambda: load_config(file), digest)
+            raise BundleRefused(f"its case `{failed[0]}` fails; `checkstream bundle test {found.folder}` says how")
+        load(lambda: load_config(file), found.pointer)
 
     return Follower(settings, fetch, accept)
 

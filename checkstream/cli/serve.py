@@ -96,19 +96,24 @@ def _run(args: argparse.Namespace) -> int:
 
 
 def _have_bundle(file: Path, settings: BundleSettings) -> None:
-    """Fetch the bundle if this node has none yet; with one it starts, whether or not there is a newer one.
+    """Fetch the bundle if this node has none that can be used; else it starts, whether or not there is a newer one.
 
     Raises:
         BundleError: there is none, and none can be had.
     """
-    from checkstream.app.following import current  # noqa: PLC0415 - only where there are bundles
+    from checkstream.app.following import expanded  # noqa: PLC0415 - only where there are bundles
 
-    if current(settings) is not None:
+    try:
+        expanded(load_config(file))
+    except CheckstreamError as error:
+        lacks = error
+    else:
         return
     try:
         from checkstream.cli.bundle_follow import follower_of  # noqa: PLC0415 - needs an extra
     except ModuleNotFoundError as error:
         raise BundleError("`bundles` needs the extra `checkstream[bundles]`; install it") from error
+    sys.stderr.write(f"checkstream serve: looking for a bundle: {str(lacks).partition(chr(10))[0]}\n")
     step = follower_of(file, settings).step()
     if step.outcome not in {"same", "accepted"}:
         raise BundleError(f"no bundle `{settings.name}` can be had: {step.reason}")

@@ -10,10 +10,12 @@ Source: The Update Framework specification 1.0, section 5; python-tuf's `ngclien
 from __future__ import annotations
 
 import hashlib
+import os
 import shutil
+import stat
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from http import HTTPStatus
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
@@ -21,16 +23,18 @@ from urllib.parse import unquote, urlsplit
 import msgspec
 import urllib3
 from tuf.api.exceptions import DownloadError, DownloadHTTPError, DownloadLengthMismatchError, RepositoryError
-from tuf.api.metadata import Metadata, TargetFile, Targets
+from tuf.api.metadata import Metadata, Root, TargetFile, Targets
 from tuf.ngclient import Updater, UpdaterConfig
 from tuf.ngclient.fetcher import FetcherInterface
 
-from checkstream.control.index import INDEX, MAX_INDEX_BYTES, Index, read_index
+from checkstream.control.index import INDEX, MAX_INDEX_BYTES, Index, file_of, read_index
 from checkstream.control.trust import approval_target, bundle_target, delegated_roles, file_target, require_two_roles
 from checkstream.control.weight import MAX_APPROVAL_BYTES, Approval, read_approval
 from checkstream.errors import BundleRefused, BundleUnreachable
 
-_CONNECT_S, _READ_S, _FILE_S = 10.0, 20.0, 300.0
+_CONNECT_S, _READ_S = 10.0, 20.0
+LOOK_S = 300.0
+"""The longest that a look for a bundle takes, with all that is fetched."""
 _CHUNK = 64 << 10
 _PART = ".fetching-"
 BUNDLES = "bundles"
@@ -49,47 +53,63 @@ class Fetched(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Fetcher(FetcherInterface):
-    """Reads files below a folder or an address, in bounded time."""
+    """Reads files below a folder or an address, all of them in bounded time."""
 
-    def __init__(self, pending: str = "") -> None:
+    def __init__(self, ahead: Path | None = None) -> None:
         """Read what is there.
 
         Args:
-            pending: Name of a file that stands in for `timestamp.json`.
+            ahead: Folder whose files stand in for those of the same path below a folder `public` beside it.
         """
-        self._pending = pending
+        self._ahead = ahead
+        self._end = time.monotonic() + LOOK_S
         self._pool = urllib3.PoolManager(timeout=urllib3.Timeout(connect=_CONNECT_S, read=_READ_S))
 
     def _fetch(self, url: str) -> Iterator[bytes]:
+        self._in_time(url)
         return self._file(url) if url.startswith("file:") else self._answer(url)
+
+    def _in_time(self, url: str) -> None:
+        if time.monotonic() > self._end:
+            raise DownloadError(f"`{url}` came too late: a look takes {LOOK_S:.0f} s at most")
 
     def _file(self, url: str) -> Iterator[bytes]:
         path = Path(unquote(urlsplit(url).path))
-        if self._pending and path.name == "timestamp.json":
-            path = path.with_name(self._pending)
+        if self._ahead is not None:
+            ahead = self._ahead / path.relative_to(self._ahead.parent / "public")
+            path = ahead if ahead.exists() else path
         try:
-            file = path.open("rb")
+            descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK)  # a pipe would never let go
         except (FileNotFoundError, NotADirectoryError) as error:
             raise DownloadHTTPError(f"there is no `{path}`", HTTPStatus.NOT_FOUND) from error
-        with file:
+        with open(descriptor, "rb") as file:  # noqa: PTH123 - it is open
+            if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+                raise DownloadError(f"`{path}` is no file")
             while chunk := file.read(_CHUNK):
                 yield chunk
 
     def _answer(self, url: str) -> Iterator[bytes]:
-        end = time.monotonic() + _FILE_S
-        response = self._pool.request("GET", url, preload_content=False, retries=urllib3.Retry(2, redirect=3))
+        retries = urllib3.Retry(2, redirect=3, respect_retry_after_header=False)
+        response = self._pool.request("GET", url, preload_content=False, retries=retries)
         try:
             if response.status != HTTPStatus.OK:
                 raise DownloadHTTPError(f"`{url}` was answered with {response.status}", response.status)
             while chunk := response.read1(_CHUNK):
-                if time.monotonic() > end:
-                    raise DownloadError(f"`{url}` took more than {_FILE_S:.0f} s")
+                self._in_time(url)
                 yield chunk
         finally:
             response.close()
 
 
-def fetch(source: str, root: bytes, name: str, state: Path, *, fetcher: FetcherInterface | None = None) -> Fetched:
+def fetch(
+    source: str,
+    root: bytes,
+    name: str,
+    state: Path,
+    *,
+    fetcher: FetcherInterface | None = None,
+    had: Collection[str] = (),
+) -> Fetched:
     """Fetch the newest version of a bundle and verify it. Blocks.
 
     Args:
@@ -99,6 +119,8 @@ def fetch(source: str, root: bytes, name: str, state: Path, *, fetcher: FetcherI
         state: Folder of what this node has seen, which keeps older versions out, and of the bundles that it has; each
             comes to stand there whole. For one process at a time.
         fetcher: Reads the source.
+        had: Digests of bundles whose files in `state` need not be looked at again; others are fetched anew if they are
+            not what they should be.
 
     Raises:
         BundleRefused: what is there may not be trusted.
@@ -120,7 +142,7 @@ def fetch(source: str, root: bytes, name: str, state: Path, *, fetcher: FetcherI
                 bootstrap=root,
             )
             updater.refresh()
-            return _Fetching(updater, metadata, Path(folder), name).bundle(state / BUNDLES)
+            return _Fetching(updater, metadata, Path(folder), name).bundle(state / BUNDLES, had)
     except (RepositoryError, DownloadLengthMismatchError) as error:
         raise BundleRefused(f"`{source}` may not be trusted: {_said(error)}") from error
     except (DownloadError, urllib3.exceptions.HTTPError) as error:
@@ -143,10 +165,11 @@ class _Fetching:
         self._folder = folder
         self._name = name
 
-    def bundle(self, bundles: Path) -> Fetched:
+    def bundle(self, bundles: Path, had: Collection[str]) -> Fetched:
         """Return the bundle, its files verified and in their folder among `bundles`."""
         targets = self._verified("targets")
-        require_two_roles(targets, self._name)
+        root = Metadata[Root].from_file(str(self._metadata / "root.json")).signed
+        require_two_roles(root, targets, self._name)
         said = self._required(bundle_target(self._name), MAX_INDEX_BYTES, "has no bundle")
         approved = self._required(approval_target(self._name), MAX_APPROVAL_BYTES, "has no approval of the bundle")
         for role in delegated_roles(targets):
@@ -157,7 +180,9 @@ class _Fetching:
         if index.name != self._name or approval.bundle != self._name:
             raise BundleRefused(f"what is published as the bundle `{self._name}` calls itself by another name")
         digest = hashlib.sha256(content).hexdigest()
-        if not (bundles / digest).is_dir():
+        if digest not in had and not _is_whole(bundles / digest, index, content):
+            if (bundles / digest).exists():  # damaged
+                (bundles / digest).rename(self._folder / "damaged")
             self._fetch_files(index)
             (self._folder / "bundle" / INDEX).write_bytes(content)
             bundles.mkdir(exist_ok=True)
@@ -192,3 +217,12 @@ class _Fetching:
             place = self._folder / "bundle" / path
             place.parent.mkdir(parents=True, exist_ok=True)
             self._updater.download_target(target, str(place))
+
+
+def _is_whole(folder: Path, index: Index, content: bytes) -> bool:
+    """Tell whether a folder holds a bundle as it should be."""
+    expected = {INDEX: file_of(content), **index.files}
+    try:
+        return all(file_of((folder / path).read_bytes()) == file for path, file in expected.items())
+    except OSError:
+        return False

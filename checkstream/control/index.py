@@ -101,7 +101,7 @@ def _contradictions(index: Index) -> Iterator[str]:
     folders = {folder for path in index.files for folder in _folders(path)}
     lower = {path.lower() for path in index.files}
     for path in index.files:
-        if {".", ".."} & set(path.split("/")) or path in folders or path == INDEX:
+        if {".", ".."} & set(path.split("/")) or path in folders or path.partition("/")[0] == INDEX:
             yield f"no file can be called `{path}`"
     if len(lower) < len(index.files):  # a folder on some machines would have one of the two
         yield "two of its files differ in capitals only"

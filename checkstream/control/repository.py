@@ -9,17 +9,18 @@ Source: The Update Framework specification 1.0, section 6.
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import datetime, timedelta
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 import msgspec
 from securesystemslib.signer import Key, Signer
-from tuf.api.exceptions import UnsignedMetadataError
+from tuf.api.exceptions import LengthOrHashMismatchError, UnsignedMetadataError
 from tuf.api.metadata import (
     DelegatedRole,
     Metadata,
     MetaFile,
+    Role,
     Root,
     Snapshot,
     TargetFile,
@@ -42,8 +43,8 @@ from checkstream.control.trust import (
 from checkstream.control.written import TOP, WrittenTrust
 from checkstream.errors import BundleError
 
-PENDING = "timestamp.json.next"
-"""What will be `timestamp.json` when everything else is there and has been looked at."""
+NEXT = "next"
+"""Folder beside `public` of what is to be public, until it has been looked at."""
 
 
 class Waiting(msgspec.Struct, frozen=True, kw_only=True):
@@ -64,9 +65,11 @@ class Repository:
 
     def __init__(self, folder: Path) -> None:
         """Use a folder that may not be there yet."""
+        folder = folder.resolve()
         self.public = folder / "public"
         self._metadata = self.public / "metadata"
         self._staged = folder / "staged"
+        self.ahead = folder / NEXT
 
     def establish(self, trust: WrittenTrust, now: datetime) -> None:
         """Stage who may sign what; of roles that are new, a first version without anything.
@@ -103,7 +106,11 @@ class Repository:
                 raise BundleError(f"`{role}` may not {what} `{path}`; `trust.yaml` says which bundles it may")
         files = {path: TargetFile.from_data(path, content, ["sha256"]) for path, content in targets.items()}
         staged, published = self._staged_of(role, Targets), self._published(role, Targets)
-        before = staged or published
+        before = published
+        if staged is not None and self._waiting(role).missing == 0:
+            before = staged
+        elif staged is not None and any(not path.startswith(replaced) for path in _changed(published, staged)):
+            raise BundleError(f"something else waits for signatures as `{role}`; have that signed and published first")
         kept = {} if before is None else {k: v for k, v in before.signed.targets.items() if not k.startswith(replaced)}
         if staged is None or staged.signed.targets != {**kept, **files}:
             version = 1 if published is None else published.signed.version + 1
@@ -133,8 +140,39 @@ class Repository:
         self._stage(role, staged)
 
     def signable(self, signer: Signer) -> list[str]:
-        """Return the staged roles that a key may sign."""
-        return [role for role in self._waiting_roles() if signer.public_key.keyid in self._keys_of(role)]
+        """Return the staged roles that a key may sign without looking at a bundle: those that have no files."""
+        return [
+            role
+            for role in self._waiting_roles()
+            if signer.public_key.keyid in self._keys_of(role) and not self._files(role)
+        ]
+
+    def _files(self, role: str) -> Mapping[str, TargetFile]:
+        staged = self._staged_of(role, Targets) if role != "root" else None
+        return {} if staged is None else staged.signed.targets
+
+    def said(self, role: str) -> Iterator[str]:
+        """Yield what is staged for a role, for whoever is to sign it: who may do what, and until when.
+
+        Raises:
+            BundleError: it has files, so that it is to be signed with the bundle at hand.
+        """
+        if self._files(role):
+            raise BundleError(f"`{role}` has files of a bundle; give that bundle, to sign what you have seen")
+        staged = self._staged_any(role)
+        if staged is None:
+            return
+        yield f"good until {staged.signed.expires:%Y-%m-%d}"
+        if isinstance(staged.signed, Root):
+            named: Mapping[str, Role] = staged.signed.roles
+            keys = staged.signed.keys
+        else:
+            named = delegated_roles(staged.signed)
+            keys = {} if staged.signed.delegations is None else staged.signed.delegations.keys
+        for name, each in named.items():
+            people = ", ".join(f"{name_of(keys[key])} ({key[:8]})" for key in each.keyids)
+            what = f" for {' '.join(each.paths or ())}" if isinstance(each, DelegatedRole) else ""
+            yield f"{name} are {each.threshold} of {people}{what}"
 
     def delegated(self, role: str) -> DelegatedRole:
         """Return the role of an author or approver.
@@ -153,11 +191,14 @@ class Repository:
         return [name for name, role in roles.items() if signer.public_key.keyid in role.keyids]
 
     def newest_root(self) -> bytes:
-        """Return the newest root that is public.
+        """Return the newest root that is public, or is to be.
 
         Raises:
             BundleError: there is none.
         """
+        found = sorted(self.ahead.glob("metadata/*.root.json"))
+        if found:
+            return found[-1].read_bytes()
         published = self._published("root", Root)
         if published is None:
             raise BundleError("nothing is published yet")
@@ -178,22 +219,30 @@ class Repository:
         """Return what is staged, and what it waits for."""
         return [self._waiting(role) for role in self._waiting_roles()]
 
-    def bundles(self) -> list[str]:
-        """Return the names of the bundles that are staged or published."""
+    def bundles(self, *, changed: bool = False) -> list[str]:
+        """Return the names of the bundles that are staged or published; with `changed` those that are staged."""
         found: set[str] = set()
+        every = not changed or bool({"root", "targets"} & {*self._waiting_roles()})
         for role in delegated_roles(self._delegations()):
-            metadata = self._staged_of(role, Targets) or self._published(role, Targets)
-            paths = () if metadata is None else metadata.signed.targets
-            found |= {path.split("/")[1] for path in paths if path.startswith("bundles/")}
+            staged, published = self._staged_of(role, Targets), self._published(role, Targets)
+            metadata = staged or published
+            if metadata is not None:
+                paths = metadata.signed.targets if every else () if staged is None else _changed(published, staged)
+                kinds = ("bundles", "approvals") if changed else ("bundles",)
+                parts = (PurePosixPath(path).parts for path in paths)
+                found |= {each[1].removesuffix(".json") for each in parts if each[0] in kinds}
         return sorted(found)
 
-    def publish(self, signers: Iterable[Signer], now: datetime, check: Callable[[], None]) -> list[str]:
+    def publish(
+        self, signers: Iterable[Signer], now: datetime, check: Callable[[], None], *, refresh: bool = False
+    ) -> list[str]:
         """Make what is staged and signed public, and say anew that it is the newest.
 
         Args:
             signers: Keys of `snapshot` and `timestamp`.
             now: The time.
-            check: Looks at the new state as a node will, by `PENDING`; raises where it would be refused.
+            check: Looks at the new state as a node will, with `Fetcher(ahead=...)`; raises where it would be refused.
+            refresh: Say only that what is public is the newest; what is staged waits on.
 
         Returns:
             The roles that have a new version.
@@ -201,26 +250,68 @@ class Repository:
         Raises:
             BundleError: a role waits for signatures, a key is missing, or the state would be refused.
         """
+        roles = [] if refresh else self._signed_roles()
+        root = self._staged_of("root", Root) if "root" in roles else None
+        root = root or self._published("root", Root)
+        if root is None:
+            raise BundleError("there is nothing to publish; `checkstream bundle init` says who may sign what")
+        keys = {signer.public_key.keyid: signer for signer in signers}
+        shutil.rmtree(self.ahead, ignore_errors=True)
+        metadata = {f"{self._staged_now(role).signed.version}.{role}.json": self._content(role) for role in roles}
+        snapshot = self._new_snapshot(root.signed, roles, keys, now)
+        metadata |= snapshot
+        metadata["timestamp.json"] = self._new_timestamp(root.signed, snapshot, keys, now)
+        for name, content in metadata.items():
+            write_whole(self.ahead / "metadata" / name, content)
+        for path, content in self._new_targets(roles):
+            write_whole(self.ahead / "targets" / path, content)
+        if roles:
+            check()
+        self._put_public()
+        if not refresh:
+            shutil.rmtree(self._staged, ignore_errors=True)
+        return roles
+
+    def _signed_roles(self) -> list[str]:
+        """Return the staged roles, each signed as it must be, and newer than what is public."""
         for each in self.waiting():
             if each.missing:
                 more = f"{each.missing} more of {', '.join(each.others)}"
                 raise BundleError(f"`{each.role}` waits for signatures: {more}; `checkstream bundle sign` adds one")
-        roles = self._waiting_roles()
-        root = self._staged_of("root", Root) or self._published("root", Root)
-        if root is None:
-            raise BundleError("there is nothing to publish; `checkstream bundle init` says who may sign what")
-        keys = {signer.public_key.keyid: signer for signer in signers}
-        self._copy_staged(roles)
-        snapshot = self._new_snapshot(root.signed, roles, keys, now)
-        self._new_timestamp(root.signed, snapshot, keys, now)
-        try:
-            check()
-        except BaseException:
-            (self._metadata / PENDING).unlink(missing_ok=True)
-            raise
-        (self._metadata / PENDING).replace(self._metadata / "timestamp.json")
-        shutil.rmtree(self._staged, ignore_errors=True)
+        roles = []
+        for role in self._waiting_roles():
+            staged, published = self._staged_now(role), self._published_any(role)
+            if published is None or staged.signed.version > published.signed.version:
+                roles.append(role)
+            elif staged.signed_bytes != published.signed_bytes:  # else a publishing was broken off behind it
+                raise BundleError(f"what is staged for `{role}` is older than what is public; sign it again")
         return roles
+
+    def _new_targets(self, roles: Iterable[str]) -> Iterator[tuple[str, bytes]]:
+        """Yield the files that staged roles name and that are not public yet."""
+        for role in roles:
+            staged = self._staged_of(role, Targets) if role != "root" else None
+            for target in () if staged is None else staged.signed.targets.values():
+                path = hashed(target)
+                place = self._staged / "targets" / path
+                if (self.public / "targets" / path).exists():
+                    continue
+                try:
+                    content = b"" if place.is_symlink() else place.read_bytes()
+                    target.verify_length_and_hashes(content)
+                except (OSError, LengthOrHashMismatchError) as error:
+                    raise BundleError(f"`{place}` is not what `{role}` has signed; sign the bundle again") from error
+                yield path, content
+
+    def _put_public(self) -> None:
+        """Copy what is to be public: what is begun at last of all."""
+        files = sorted(path for path in self.ahead.rglob("*") if path.is_file())
+        order = sorted(
+            files, key=lambda path: (path.name == "timestamp.json", ".root." in path.name, "metadata" in path.parts)
+        )
+        for path in order:
+            write_whole(self.public / path.relative_to(self.ahead), path.read_bytes())
+        shutil.rmtree(self.ahead, ignore_errors=True)
 
     # what is there
 
@@ -243,6 +334,9 @@ class Repository:
 
     def _staged_any(self, role: str) -> Metadata[Root] | Metadata[Targets] | None:
         return self._staged_of(role, Root) if role == "root" else self._staged_of(role, Targets)
+
+    def _published_any(self, role: str) -> Metadata[Root] | Metadata[Targets] | None:
+        return self._published(role, Root) if role == "root" else self._published(role, Targets)
 
     def _staged_now(self, role: str) -> Metadata[Root] | Metadata[Targets]:
         """Return what is staged for a role that waits."""
@@ -310,42 +404,45 @@ class Repository:
     def _stage(self, role: str, metadata: Metadata[Root] | Metadata[Targets]) -> None:
         write_whole(self._staged / f"{role}.json", metadata.to_bytes())
 
-    def _copy_staged(self, roles: Iterable[str]) -> None:
-        targets = self._staged / "targets"
-        for path in sorted(targets.rglob("*")) if targets.is_dir() else ():
-            if path.is_file():
-                write_whole(self.public / "targets" / path.relative_to(targets), path.read_bytes())
-        for role in roles:
-            staged = self._staged_now(role)
-            content = (self._staged / f"{role}.json").read_bytes()
-            write_whole(self._metadata / f"{staged.signed.version}.{role}.json", content)
+    def _content(self, role: str) -> bytes:
+        return (self._staged / f"{role}.json").read_bytes()
 
-    def _new_snapshot(self, root: Root, roles: list[str], keys: Mapping[str, Signer], now: datetime) -> Snapshot:
-        """Return what belongs together now; a new version only where something has changed, or it is getting old."""
+    def _new_snapshot(
+        self, root: Root, roles: list[str], keys: Mapping[str, Signer], now: datetime
+    ) -> dict[str, bytes]:
+        """Return what belongs together now, by its name; a new version where something has changed, or it gets old."""
         published, days = self._published("snapshot", Snapshot), days_of(root.roles["snapshot"])
         changed = [role for role in roles if role != "root"]
         if published is not None and not changed and published.signed.expires > now + timedelta(days=days / 2):
-            return published.signed
+            name = f"{published.signed.version}.snapshot.json"
+            return {name: (self._metadata / name).read_bytes()}
         meta = {} if published is None else dict(published.signed.meta)
         for role in changed:
-            staged = self._staged_now(role)
-            content = (self._staged / f"{role}.json").read_bytes()
-            meta[f"{role}.json"] = MetaFile.from_data(staged.signed.version, content, ["sha256"])
+            version = self._staged_now(role).signed.version
+            meta[f"{role}.json"] = MetaFile.from_data(version, self._content(role), ["sha256"])
         version = 1 if published is None else published.signed.version + 1
         new = Metadata(Snapshot(version=version, expires=now + timedelta(days=days), meta=meta))
         _sign_by(root, "snapshot", new, keys)
-        write_whole(self._metadata / f"{version}.snapshot.json", new.to_bytes())
-        return new.signed
+        return {f"{version}.snapshot.json": new.to_bytes()}
 
-    def _new_timestamp(self, root: Root, snapshot: Snapshot, keys: Mapping[str, Signer], now: datetime) -> None:
+    def _new_timestamp(
+        self, root: Root, snapshot: Mapping[str, bytes], keys: Mapping[str, Signer], now: datetime
+    ) -> bytes:
         published = self._published("timestamp", Timestamp)
-        content = (self._metadata / f"{snapshot.version}.snapshot.json").read_bytes()
-        meta = MetaFile.from_data(snapshot.version, content, ["sha256"])
+        ((name, content),) = snapshot.items()
+        meta = MetaFile.from_data(int(name.partition(".")[0]), content, ["sha256"])
         version = 1 if published is None else published.signed.version + 1
         expires = now + timedelta(days=days_of(root.roles["timestamp"]))
         new = Metadata(Timestamp(version=version, expires=expires, snapshot_meta=meta))
         _sign_by(root, "timestamp", new, keys)
-        write_whole(self._metadata / PENDING, new.to_bytes())
+        return new.to_bytes()
+
+
+def _changed(published: Metadata[Targets] | None, staged: Metadata[Targets]) -> set[str]:
+    """Return the paths of the targets that differ."""
+    before = {} if published is None else published.signed.targets
+    after = staged.signed.targets
+    return {path for path in {*before, *after} if before.get(path) != after.get(path)}
 
 
 def _sign_by(root: Root, role: str, metadata: Metadata[Kind], keys: Mapping[str, Signer]) -> None:

@@ -12,7 +12,7 @@ from datetime import datetime, timedelta
 from pathlib import Path
 
 from cryptography.exceptions import UnsupportedAlgorithm
-from cryptography.hazmat.primitives.serialization import load_pem_public_key
+from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat, load_pem_public_key
 from securesystemslib.signer import Key, SSlibKey
 from tuf.api.metadata import DelegatedRole, Delegations, Role, Root, Targets
 
@@ -135,25 +135,47 @@ def may_provide(role: DelegatedRole, target: str) -> bool:
     return role.is_delegated_path(target)
 
 
-def require_two_roles(targets: Targets, bundle: str) -> None:
-    """Hold the delegations to it that no key can both make a bundle and approve of it.
+def require_two_roles(root: Root, targets: Targets, bundle: str) -> None:
+    """Hold what is trusted to it that nobody can both make a bundle and approve of it, nor count twice.
 
     Args:
+        root: Verified metadata of the root.
         targets: Verified metadata of the top-level role.
         bundle: The bundle's name.
 
     Raises:
-        BundleRefused: one could.
+        BundleRefused: somebody could.
     """
     if targets.targets:
         raise BundleRefused("the role `targets` signs files itself; only authors and approvers may")
-    roles = delegated_roles(targets).values()
-    if targets.delegations is not None and targets.delegations.succinct_roles is not None:
+    delegations, roles = targets.delegations, delegated_roles(targets)
+    if delegations is None or delegations.succinct_roles is not None:
         raise BundleRefused("the role `targets` delegates by hashes of paths; authors and approvers have names")
-    authors = set(_keys_for(roles, bundle_target(bundle))) | set(_keys_for(roles, file_target(bundle, "0" * 64)))
-    both = authors & set(_keys_for(roles, approval_target(bundle)))
-    if both:
+    _require_distinct(root.roles, root.keys)
+    _require_distinct(roles, delegations.keys)
+    signs = (bundle_target(bundle), file_target(bundle, "0" * 64))
+    authors = {_public(delegations.keys[key]) for target in signs for key in _keys_for(roles.values(), target)}
+    approvers = {_public(delegations.keys[key]) for key in _keys_for(roles.values(), approval_target(bundle))}
+    if authors & approvers:
         raise BundleRefused(f"one key may sign the bundle `{bundle}` and approve of it; trust nobody with both")
+
+
+def _require_distinct(roles: Mapping[str, Role], keys: Mapping[str, Key]) -> None:
+    """Hold roles to it that each of their keys is another: under two names one would count twice."""
+    for name, role in roles.items():
+        if len({_public(keys[key]) for key in role.keyids if key in keys}) < len(role.keyids):
+            raise BundleRefused(f"the role `{name}` has one key twice, or a key that is not there")
+
+
+def _public(key: Key) -> str:
+    """Return what makes a key the one that it is, whatever it is called and however it is written."""
+    public = str(key.keyval.get("public", "")).strip()
+    if not public.startswith("-----BEGIN"):
+        return public.lower()
+    try:
+        return load_pem_public_key(public.encode()).public_bytes(Encoding.DER, PublicFormat.SubjectPublicKeyInfo).hex()
+    except (ValueError, UnsupportedAlgorithm) as error:
+        raise BundleRefused(f"the key `{name_of(key)}` can't be read") from error
 
 
 def _keys_for(roles: Iterable[DelegatedRole], target: str) -> Iterator[str]:

@@ -1,6 +1,6 @@
 """What of a bundle needs a second role's approval, as one digest: each rule that is enforced and does more than log.
 
-A rule whose firing conditions of others ask about is one of them.
+Where conditions ask what a stream or a conversation has come to, it is every rule.
 The digest is made from the programs that a node has compiled itself, and says nothing of names of files, versions,
 descriptions, shadow rules or tests; so what changes these alone stays approved, and what adds, changes, switches off or
 takes away an enforced rule does not.
@@ -37,6 +37,9 @@ _UNWEIGHTY = frozenset(
     )
 )
 """Fields of a rule that no decision follows from, or that are numbers of code, which is read instead."""
+_OF_STREAMS = frozenset({"stream"})
+_OF_CONVERSATIONS = frozenset({"conversation", "fired", "risk", "highest", "recent", "short"})
+"""Kinds of variables, as `Program.variables` has them."""
 MAX_APPROVAL_BYTES = 4 << 20
 
 
@@ -85,8 +88,21 @@ def read_approval(data: bytes) -> Approval:
 
 
 def weighty(programs: Mapping[str, Program]) -> tuple[Weighty, ...]:
-    """Return every rule of these programs that is enforced and does more than log, in a fixed order."""
-    return tuple(rule for name, program in sorted(programs.items()) for rule in _weighty(name, program))
+    """Return every rule of these programs that is enforced and does more than log, in a fixed order.
+
+    Where conditions ask what a stream or a conversation has come to, every rule has a part in that, those of other
+    programs in what a conversation has.
+    """
+    remembers = any(_asks(program, _OF_CONVERSATIONS) for program in programs.values())
+    return tuple(
+        rule
+        for name, program in sorted(programs.items())
+        for rule in _weighty(name, program, every=remembers or _asks(program, _OF_STREAMS))
+    )
+
+
+def _asks(program: Program, kinds: frozenset[str]) -> bool:
+    return any(variable.kind in kinds for variable in program.variables)
 
 
 def weight_of(rules: tuple[Weighty, ...]) -> str:
@@ -94,12 +110,11 @@ def weight_of(rules: tuple[Weighty, ...]) -> str:
     return hashlib.sha256(msgspec.json.encode(rules, order="deterministic")).hexdigest()
 
 
-def _weighty(name: str, program: Program) -> Iterator[Weighty]:
-    read = {variable.name for variable in program.variables if variable.kind == "fired"}  # others ask whether it fired
+def _weighty(name: str, program: Program, *, every: bool) -> Iterator[Weighty]:
     for number, rule in enumerate(program.rules):
         actions = tuple(action.name for action in rule.actions)
         acts = rule.mode == "enforce" and any(not isinstance(action, LogEvent) for action in rule.actions)
-        if acts or rule.id in read:
+        if acts or every:
             said = msgspec.json.encode([*_said(program, number, rule)], order="deterministic")
             digest = hashlib.sha256(said).hexdigest()
             yield Weighty(program=name, rule=rule.id, actions=actions, digest=digest)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import combinations
 from pathlib import Path
 from typing import Annotated, TypeVar
 
@@ -19,6 +20,8 @@ from checkstream.errors import ConfigError, Fault
 _Written = TypeVar("_Written", bound=Settings)
 _Days = Annotated[int, Meta(ge=1, le=3650)]
 _Bundles = Annotated[tuple[Annotated[str, Meta(pattern=r"\A([a-z0-9][a-z0-9-]{0,62}|\*)\Z")], ...], Meta(min_length=1)]
+_ROOTS = 2
+"""Keys that must sign who has which role."""
 TOP = ("root", "targets", "snapshot", "timestamp")
 
 
@@ -93,19 +96,30 @@ class WrittenTrust(Settings, frozen=True):
     """Who may approve of what bundles enforce, by role."""
 
     def __post_init__(self) -> None:
-        """Every key is there, and nobody approves of his own work."""
+        """Every key is there, and nobody does alone what takes two."""
         delegated = {**self.authors, **self.approvers}
-        if len(delegated) < len(self.authors) + len(self.approvers) or set(delegated) & {*TOP, "bundle"}:
+        if len(delegated) < len(self.authors) + len(self.approvers) or set(delegated) & {*TOP}:
             raise ValueError(f"a role is named twice, or as one of {', '.join(TOP)}; each needs a name of its own")
-        top = (getattr(self.roles, name) for name in TOP)
-        for signers in (*top, *delegated.values()):
+        top = {name: getattr(self.roles, name) for name in TOP}
+        for signers in (*top.values(), *delegated.values()):
             for key in signers.keys:
                 if key not in self.keys:
                     raise ValueError(f"there is no key `{key}` in `keys`; add it")
+        for name in ("root", "targets"):
+            if top[name].threshold < _ROOTS:
+                raise ValueError(
+                    f"`{name}` needs a `threshold` of {_ROOTS}, or one person could say who has which role"
+                )
+        self._check_delegated()
+
+    def _check_delegated(self) -> None:
+        for (author, own), (other, others) in combinations(self.authors.items(), 2):
+            if _meet(own.bundles, others.bundles):
+                raise ValueError(f"`{author}` and `{other}` may sign the same bundle; nodes would take one of the two")
         for author, own in self.authors.items():
-            for approver, other in self.approvers.items():
-                common = set(own.keys) & set(other.keys)
-                if common and _meet(own.bundles, other.bundles):
+            for approver, others in self.approvers.items():
+                common = set(own.keys) & set(others.keys)
+                if common and _meet(own.bundles, others.bundles):
                     raise ValueError(
                         f"`{min(common)}` would be of `{author}`, which signs bundles, and of `{approver}`, which "
                         "approves of them; use two keys"

@@ -13,9 +13,9 @@ from checkstream.core.commands import Reply
 from checkstream.errors import (
     AuditError,
     BenchError,
-    BundleError,
     BodyTooLarge,
     BodyTooSlow,
+    BundleError,
     CallerUnknown,
     ChatError,
     CheckstreamError,

@@ -140,7 +140,7 @@ def test_a_bundle_carries_its_cases(run: Run) -> None:
         ("build nowhere.yaml -o retail", "nowhere.yaml: can't be read"),
         ("build trust.yaml -o retail", "trust.yaml:"),
         ("build bundle.yaml -o keys", "`keys` is there and is no bundle; give another folder"),
-        ("sign repository --key keys/ann.pem", "nothing that waits may be signed with this key"),
+        ("sign repository --key keys/ann.pem", "nothing that waits is for this key"),
         ("sign repository keys --key keys/eve.pem", "this is no repository of bundles"),
         ("publish repository --key keys/publisher.pem", "there is nothing to publish"),
         ("test keys", "`keys` is no bundle"),
@@ -161,7 +161,7 @@ def test_what_can_not_be_done_is_said(run: Run, command: str, says: str) -> None
 
 def test_a_key_with_several_roles_has_to_say_which(run: Run) -> None:
     trust = TRUST.replace("approvers:", "approvers:\n ").replace(
-        "team: {", "other: {keys: [eve], bundles: [retail]}, team: {"
+        "team: {", "other: {keys: [eve], bundles: [wholesale]}, team: {"
     )
     Path("trust.yaml").write_text(trust, encoding="utf-8")
     assert run("init repository --trust trust.yaml")[0] == 0
@@ -170,7 +170,7 @@ def test_a_key_with_several_roles_has_to_say_which(run: Run) -> None:
     assert code == 2
     assert "this key has 2 roles for bundles; say which with --as: other, team" in said
     code, said = run("sign repository retail --key keys/rob.pem")
-    assert "this key has 0 roles" in said
+    assert "this key is none of an author or approver" in said
 
 
 def test_without_the_extra_it_says_what_to_install(tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import http.server
 import json
+import os
 import shutil
 import threading
 import time
@@ -16,6 +17,7 @@ import pytest
 from tuf.api.metadata import Delegations, Metadata, TargetFile, Targets
 
 from checkstream.control import fetching
+from checkstream.control.metadata import hashed
 from checkstream.control.trust import approval_target, delegated_roles
 from checkstream.errors import BundleRefused, BundleUnreachable
 from tests.bundled import LOGS, STOPS, World, index_of
@@ -202,6 +204,47 @@ def test_g27_one_key_for_both_roles_is_refused(world: World) -> None:
     refused(world, "one key may sign the bundle `retail` and approve of it")
 
 
+def test_g27_one_key_by_two_names_is_refused(world: World) -> None:
+    world.establish(signers=())
+    path = world.folder / "repository" / "staged" / "targets.json"
+    content = json.loads(path.read_bytes())
+    delegations = content["signed"]["delegations"]
+    (eve,) = next(role for role in delegations["roles"] if role["name"] == "team")["keyids"]
+    delegations["keys"]["f" * 64] = delegations["keys"][eve]
+    next(role for role in delegations["roles"] if role["name"] == "risk")["keyids"] = ["f" * 64]
+    path.write_text(json.dumps(content), encoding="utf-8")
+    for name in ("ann", "ben"):
+        for role in ("root", "targets"):
+            world.repository.sign(role, world.signer(name))
+    signer = world.signer("eve")
+    signer.public_key.keyid = "f" * 64
+    files = world.files(LOGS, version="2")
+    world.sign(files)
+    world.approve(files, by=())
+    world.repository.sign("risk", signer)
+    world.publish(look=False)
+    refused(world, "one key may sign the bundle `retail` and approve of it")
+
+
+def test_a_folder_that_was_damaged_is_fetched_anew(world: World) -> None:
+    fetched = world.accepted()
+    policy = fetched.folder / "chat" / "00-ours" / "policy.yaml"
+    content = policy.read_bytes()
+    policy.write_bytes(content.replace(b"stop", b"STOP"))
+    assert world.accepted().folder == fetched.folder
+    assert policy.read_bytes() == content
+    policy.unlink()
+    assert world.accepted().folder == fetched.folder
+    assert policy.read_bytes() == content
+
+
+def test_a_pipe_for_a_file_keeps_nobody(world: World) -> None:
+    path = world.public / "metadata" / "timestamp.json"
+    path.unlink()
+    os.mkfifo(path)
+    refused(world, "is no file", BundleUnreachable)
+
+
 def test_g27_a_role_that_delegates_further_is_refused(world: World) -> None:
     path = world.folder / "repository" / "staged" / "risk.json"
     world.approve(world.files(STOPS, LOGS, version="2"))
@@ -218,10 +261,12 @@ def test_g27_files_that_the_role_of_roles_signs_itself_are_refused(world: World)
     world.establish(signers=())
     path = world.folder / "repository" / "staged" / "targets.json"
     metadata = Metadata[Targets].from_file(str(path))
-    metadata.signed.targets = {
-        "approvals/retail.json": TargetFile.from_data("approvals/retail.json", b"{}", ["sha256"])
-    }
+    target = TargetFile.from_data("approvals/retail.json", b"{}", ["sha256"])
+    metadata.signed.targets = {target.path: target}
     path.write_bytes(metadata.to_bytes())
+    place = world.folder / "repository" / "staged" / "targets" / hashed(target)
+    place.parent.mkdir(parents=True)
+    place.write_bytes(b"{}")
     for name in ("ann", "ben"):
         world.repository.sign("targets", world.signer(name))
         world.repository.sign("root", world.signer(name))
@@ -325,7 +370,7 @@ def _elsewhere(handler: http.server.BaseHTTPRequestHandler) -> None:
 def test_g27_a_server_that_misbehaves_costs_no_more_than_its_time(
     world: World, serve: Callable[..., str], monkeypatch: pytest.MonkeyPatch, answer: Answer, path: str
 ) -> None:
-    monkeypatch.setattr(fetching, "_FILE_S", 0.2)
+    monkeypatch.setattr(fetching, "LOOK_S", 0.3)
     began = time.monotonic()
     with pytest.raises((BundleUnreachable, BundleRefused)):
         world.accepted("new", source=serve({path: answer}))

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import json
+import shutil
 import stat
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
 
+from checkstream.control.metadata import write_whole
 from checkstream.control.repository import Repository
 from checkstream.control.signers import open_signer, write_key_pair
-from checkstream.errors import BundleError, ConfigError
+from checkstream.errors import BundleError, BundleRefused, ConfigError
 from tests.bundled import LOGS, STOPS, TRUST, World
 
 
@@ -26,7 +28,7 @@ def waits(world: World) -> dict[str, tuple[tuple[str, ...], int]]:
 
 def test_it_waits_for_as_many_signatures_as_are_needed(world: World) -> None:
     world.establish(signers=("ann",))
-    assert waits(world) == {"root": (("ann",), 1), "targets": (("ann",), 0), "risk": ((), 1), "team": ((), 1)}
+    assert waits(world) == {"root": (("ann",), 1), "targets": (("ann",), 1), "risk": ((), 1), "team": ((), 1)}
     with pytest.raises(BundleError, match="`root` waits for signatures: 1 more of ben"):
         world.publish()
     assert not world.public.exists()
@@ -80,9 +82,12 @@ def test_publishing_needs_the_publishers_key(world: World) -> None:
 def test_a_new_root_is_signed_by_the_old_one_too(world: World) -> None:
     world.establish()
     world.publish()
-    world.establish(world.written(TRUST.replace("[ann, ben], threshold: 2", "[rob], threshold: 1")), ("rob", "ann"))
-    assert waits(world)["root"] == (("ann", "rob"), 1)
-    world.repository.sign("root", world.signer("ben"))
+    world.establish(
+        world.written(TRUST.replace("root: {keys: [ann, ben]", "root: {keys: [rob, eli]")), ("rob", "eli", "ann")
+    )
+    assert waits(world)["root"] == (("ann", "eli", "rob"), 1)
+    for role in ("root", "targets"):
+        world.repository.sign(role, world.signer("ben"))
     world.publish()
     world.release(STOPS, version="1")
     assert world.accepted().index.version == "1"
@@ -121,6 +126,8 @@ def test_a_damaged_repository_is_said(world: World) -> None:
     [
         (TRUST.replace("keys: [ruth]", "keys: [eve]"), "`eve` would be of `team`, which signs bundles, and of `risk`"),
         (TRUST.replace("threshold: 2", "threshold: 3"), "3 signatures are needed, and there are 2 keys"),
+        (TRUST.replace("threshold: 2", "threshold: 1", 1), "`root` needs a `threshold` of 2"),
+        (TRUST.replace("team:", "other: {keys: [eli], bundles: [retail]}, team:"), "may sign the same bundle"),
         (TRUST.replace("[ann, ben], threshold: 2", "[ann, ann], threshold: 2"), "a key is named twice"),
         (TRUST.replace("keys: [eve]", "keys: [mallory]"), "there is no key `mallory` in `keys`"),
         (TRUST.replace("risk:", "team:"), "a role is named twice"),
@@ -188,3 +195,115 @@ def test_a_key_that_stays_where_it_is_signs_by_its_name(world: World) -> None:
         open_signer("ann=hsm:2", known)
     with pytest.raises(BundleError, match="the key `ben` can't be used"):
         open_signer(f"ben=file2:{world.folder}/keys/ann.pem", known)
+
+
+def test_g27_what_somebody_else_has_staged_is_not_signed_unseen(world: World) -> None:
+    """An author who can write to the repository stages an approval, and the approver signs another bundle."""
+    world.establish()
+    world.release(STOPS, version="1")
+    world.approve(world.files(LOGS, version="2"), by=())
+    assert "risk" not in world.repository.signable(world.signer("ruth"))
+    with pytest.raises(BundleError, match="`risk` has files of a bundle; give that bundle"):
+        [*world.repository.said("risk")]
+    with pytest.raises(BundleError, match="something else waits for signatures as `risk`"):
+        world.approve(world.files(LOGS, name="pay"), by=("ruth",))
+
+
+def test_whoever_signs_roles_is_told_what_they_say(world: World) -> None:
+    world.establish(signers=())
+    root = [*world.repository.said("root")]
+    assert root[1].startswith("root are 2 of ann (")
+    targets = [*world.repository.said("targets")]
+    assert "bundles/retail/bundle.json" in targets[1]
+    assert targets[2].startswith("risk are 1 of ruth (")
+    assert targets[2].endswith("for approvals/*.json")
+
+
+def test_a_refresh_leaves_what_waits_as_it_is(world: World) -> None:
+    world.establish()
+    world.release(STOPS, version="1")
+    world.sign(world.files(LOGS, version="2"))  # nobody has approved of it
+    before = waits(world)
+    world.repository.publish([world.signer("publisher")], datetime.now(UTC), lambda: None, refresh=True)
+    assert waits(world) == before
+    assert world.accepted().index.version == "1"
+    with pytest.raises(BundleRefused):
+        world.publish()
+
+
+def test_g27_what_is_refused_does_not_become_public(world: World) -> None:
+    world.establish()
+    world.release(STOPS, version="1")
+    before = {path: path.read_bytes() for path in world.public.rglob("*") if path.is_file()}
+    world.sign(world.files(LOGS, version="2"))
+    with pytest.raises(BundleRefused):
+        world.publish()
+    with pytest.raises(BundleError, match="needs 1 more of the keys publisher"):
+        world.repository.publish([world.signer("eve")], datetime.now(UTC), lambda: None)
+    assert {path: path.read_bytes() for path in world.public.rglob("*") if path.is_file()} == before
+
+
+def test_g27_only_what_is_signed_becomes_public(world: World) -> None:
+    world.establish()
+    staged = world.folder / "repository" / "staged" / "targets"
+    staged.mkdir()
+    (staged / "leak").symlink_to(world.folder / "keys" / "publisher.pem")
+    files = world.files(STOPS)
+    world.sign(files)
+    world.approve(files)
+    place = next(path for path in staged.rglob("*.bundle.json"))
+    content = place.read_bytes()
+    place.unlink()
+    place.symlink_to(world.folder / "keys" / "publisher.pem")
+    with pytest.raises(BundleError, match="is not what `team` has signed"):
+        world.publish()
+    place.unlink()
+    place.write_bytes(content)
+    world.publish()
+    assert not [path for path in world.public.rglob("*") if path.is_file() and b"PRIVATE" in path.read_bytes()]
+
+
+def test_a_publishing_that_was_broken_off_is_done_again(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """At each write: nodes take what was or what is to be, and the next try goes through."""
+    world.establish()
+    world.release(STOPS, version="1")
+    left = [0]
+
+    class Ended(BaseException):
+        pass
+
+    def ends(path: Path, content: bytes) -> None:
+        if left[0] == 0:
+            raise Ended
+        left[0] -= 1
+        write_whole(path, content)
+
+    version, before = "", "1"
+    for writes in range(40):
+        version = f"2.{writes}"
+        world.sign(world.files(STOPS, LOGS.replace("trial", f"trial {writes}"), version=version))
+        left[0] = writes
+        with monkeypatch.context() as patched:
+            patched.setattr("checkstream.control.repository.write_whole", ends)
+            try:
+                world.publish()
+            except Ended:
+                assert world.accepted(f"node {writes}").index.version in {before, version}
+            else:
+                break
+        world.publish()
+        assert world.accepted(f"node {writes}").index.version == version
+        before = version
+    assert writes > 5
+
+
+def test_what_is_staged_of_an_older_copy_is_refused(world: World) -> None:
+    world.establish()
+    world.release(STOPS, version="1")
+    world.sign(world.files(STOPS, LOGS, version="2"))
+    staged = Path(shutil.copytree(world.folder / "repository" / "staged", world.folder / "copy"))
+    world.sign(world.files(STOPS, LOGS, version="3"))
+    world.publish()
+    shutil.copytree(staged, world.folder / "repository" / "staged")
+    with pytest.raises(BundleError, match="what is staged for `team` is older than what is public"):
+        world.publish()

@@ -115,3 +115,18 @@ def test_rubbish_is_refused(data: bytes) -> None:
 def test_an_endless_approval_is_refused() -> None:
     with pytest.raises(BundleRefused, match="the limit is"):
         read_approval(b" " * (5 << 20))
+
+
+def test_rules_that_a_stream_or_a_conversation_adds_up_weigh() -> None:
+    """A shadow rule has a part in `stream.risk` and the like: to add one may change what an enforced rule does."""
+    shadow = LOGS.replace("name: l,", "name: l, mode: shadow,")
+    reads = RULE.replace('context.user.segment == "retail"', "{}")
+    for condition in ("stream.risk > 0.3", "stream.trend > 0.0"):
+        assert weight(reads.replace("{}", condition)) != weight(reads.replace("{}", condition), shadow)
+    prompt = reads.replace("midstream", "ingress").replace("stop, message", "reject, message")
+    for condition in ('"EMAIL" in conversation.entities', "conversation.refused > 1"):
+        assert weight(prompt.replace("{}", condition)) != weight(prompt.replace("{}", condition), shadow)
+    other = program(shadow)
+    asks, one = program(prompt.replace("{}", "conversation.refused > 1")), program(prompt.replace("{}", "true"))
+    assert {each.rule for each in weighty({"chat": asks, "tools": other})} == {"R-1", "R-2"}
+    assert {each.rule for each in weighty({"chat": one, "tools": other})} == {"R-1"}
