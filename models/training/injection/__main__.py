@@ -3,6 +3,7 @@
     python -m models.training.injection                    train, calibrate, export: writes models/injection
     python -m models.training.injection --fold personas    train without a fold's sources, measure on them
     python -m models.training.injection --gate             train the gate that ships further, on other languages
+    python -m models.training.injection --second           train what ships further, as version 2.0 was: writes it
     python -m models.training.injection --joint            set anew how gate and encoder score together
     python -m models.training.injection --report           write models/injection/CARD.md from what was measured
 
@@ -15,7 +16,6 @@ import argparse
 import sys
 from dataclasses import replace
 from pathlib import Path
-from random import Random
 
 import msgspec
 import torch
@@ -23,7 +23,7 @@ import torch
 from models.training.corpus import data_folder
 from models.training.export import MODELS
 from models.training.fit import FitSettings
-from models.training.injection import joint, pool
+from models.training.injection import joint
 from models.training.injection.card import card
 from models.training.injection.folds import Exam, FoldFigures, GatedFigures, alone, gated
 from models.training.injection.gate import GATE_MIX, distilled
@@ -31,7 +31,8 @@ from models.training.injection.material import Material
 from models.training.injection.measure import unlearnt
 from models.training.injection.pool import FOLDS
 from models.training.injection.regate import regate
-from models.training.injection.ship import NAME, ShippedFigures, ship, trial
+from models.training.injection.second import by_kind, score_together, second
+from models.training.injection.ship import NAME, ShippedFigures, ship
 from models.training.injection.train import FOLD_PLAN, SHIPPED_PLAN, opened, trained
 
 
@@ -42,6 +43,8 @@ def main() -> int:
     parser.add_argument("--work", type=Path, default=Path("build/injection"), help="keeps checkpoints and figures")
     parser.add_argument("--fold", choices=[*FOLDS], action="append", default=[], help="measure without these sources")
     parser.add_argument("--gate", action="store_true", help="train the gate that ships further; writes it")
+    parser.add_argument("--second", action="store_true", help="train encoder and gate that ship further; writes both")
+    parser.add_argument("--base", type=Path, default=MODELS / NAME, help="folder of those that go on by `--second`")
     parser.add_argument(
         "--joint", action="store_true", help="set anew how gate and encoder score together; no training"
     )
@@ -51,6 +54,9 @@ def main() -> int:
     torch.set_num_threads(1)
     if asked.report:
         return _report(asked.work)
+    if asked.second:
+        second(asked.data, asked.work, asked.base)
+        return 0
     if asked.gate:
         for name, both in zip(("before", "after"), regate(asked.data, asked.work), strict=True):
             _keep(asked.work / f"gate-{name}.json", both)
@@ -79,11 +85,12 @@ def main() -> int:
 def _score_together(folder: Path) -> int:
     """Set thresholds and curves on texts of the part `dev`, write them, and say what fires of other texts."""
     material = Material.shipped(folder, (MODELS / NAME / "tokenizer.json").read_text(encoding="utf-8"))
-    long = joint.long_texts(pool.prompts(folder, "dev"), Random(31))
-    model = joint.write(trial(material, "dev", 21), long)
-    test = trial(material, "test", 22)
-    sets = {"attacks": test.attacks, "innocents": test.innocents, **unlearnt(folder)}
-    for name, shares in joint.fires(model, sets).items():
+    model = score_together(material)
+    test = by_kind(material, "test", 22)
+    innocents: dict[str, list[str]] = {}
+    for text, kind in zip(test.innocents, test.groups, strict=True):
+        innocents.setdefault(kind, []).append(text)
+    for name, shares in joint.fires(model, {"attacks": test.attacks, **innocents, **unlearnt(folder)}).items():
         print(name, *(f"{share:.3f}" for share in shares))
     return 0
 

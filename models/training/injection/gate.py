@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from random import Random
@@ -17,11 +17,27 @@ from models.training.export import run, sigmoid
 from models.training.fit import Example, FitSettings, Progress, fit, text_loss
 from models.training.graph import Float, Shape, Weights
 from models.training.injection.abroad import Abroad
+from models.training.injection.kinds import Innocent, drawn
 from models.training.injection.teach import Lesson, Mix
-from models.training.injection.windows import WINDOW
+from models.training.injection.windows import WINDOW, Cutter
 
 GATE_MIX = Mix(attacks=2600, poisoned=1500, innocents=4500, clean=2500, pool_innocents=8000, source_cap=400)
 """More of what is clean than the encoder learns from: that is what the gate is to know."""
+KINDS: Mapping[str, int] = {
+    "role-play": 1600,
+    "games": 600,
+    "role-play, composed": 400,
+    "system prompts": 1500,
+    "assistants": 2000,
+    "documents": 2000,
+    "documents on attacks": 500,
+    "code and data": 800,
+    "requests": 700,
+    "prompts": 1200,
+    "languages": 1500,
+    "harmful questions": 300,
+}
+"""Kind of innocent texts -> of how many an epoch holds a window."""
 LONG_DOCUMENTS = 300
 """Clean documents of many windows in an epoch."""
 
@@ -48,6 +64,13 @@ def windows(lesson: Lesson, epoch: int, documents: int = LONG_DOCUMENTS) -> list
         cut = lesson.cutter.windows(lesson.cutter.pieces([text])[0])
         found += [Example(ids, np.zeros(1, np.float32)) for ids in random.sample(cut, min(len(cut), 6))]
     return found
+
+
+def by_kind(texts: Sequence[Innocent], cutter: Cutter, random: Random) -> list[Example]:
+    """Return a window of each innocent text that is drawn, letters that the vocabulary has no words of too."""
+    chosen = drawn(texts, KINDS, random)
+    cut = [cutter.windows(ids) for ids in cutter.pieces([text.text for text in chosen])]
+    return [Example(random.choice(own), np.zeros(1, np.float32)) for own in cut]
 
 
 def answered(teacher: ort.InferenceSession, examples: Sequence[Example], kept: Path) -> list[Example]:
@@ -96,9 +119,16 @@ def distilled(
 
 
 def further(
-    lesson: Lesson, abroad: Abroad, weights: Weights, settings: FitSettings, work: Path, *, draws: int = 3
+    lesson: Lesson,
+    abroad: Abroad,
+    weights: Weights,
+    settings: FitSettings,
+    work: Path,
+    *,
+    innocents: Sequence[Innocent] = (),
+    draws: int = 3,
 ) -> tuple[Encoder, Progress]:
-    """Train a gate's third turn: further epochs of the lesson, with what is said in other languages.
+    """Train a gate further: epochs of the lesson, with what is said in other languages, and innocent texts by kind.
 
     Args:
         lesson: draws the texts of the turns before, anew.
@@ -106,13 +136,15 @@ def further(
         weights: of the gate that goes on; its graph's own (`weights_of`) will do.
         settings: of the first draw; each further one takes 0.6 of the rate of the one before.
         work: keeps the checkpoints.
+        innocents: of the part `train`, of sources that are learnt from; windows of each kind are learnt from as well.
         draws: how often windows are drawn, anew each time.
     """
     gate = Encoder(gate_shape(len(weights["tokens.weight"])), 1)
     gate.load_state_dict({name: torch.from_numpy(value) for name, value in weights.items()})
     curve: list[tuple[int, float]] = []
     for draw in range(draws):
-        examples = [*windows(lesson, 400 + draw), *abroad.windows(lesson, 500 + draw)]
+        kinds = by_kind(innocents, lesson.cutter, Random(lesson.seed * 1000 + 600 + draw))
+        examples = [*windows(lesson, 400 + draw), *abroad.windows(lesson, 500 + draw), *kinds]
         slower = replace(settings, rate=settings.rate * 0.6**draw)
         done = curve[-1][0] if curve else 0
         told = fit(gate, examples, text_loss, slower, checkpoint=work / f"gate-abroad-{draw + 1}.pt").curve

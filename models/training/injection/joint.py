@@ -2,35 +2,41 @@
 
 Neither graph changes. A window that both have read is scored by both, since they err apart: the encoder knows English
 and suspects what it can't read, the gate knows other languages and nothing of who speaks to whom. Thresholds stand
-where so much of the attacks is found as `FOUND` says, and their rates of false positives are less than they are called.
+where they keep every kind of innocent texts below its rate, so that no kind pays for another.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from itertools import pairwise
 from random import Random
+from typing import NamedTuple
 
 import msgspec
 import numpy as np
+from numpy.typing import NDArray
 
 from checkstream.evaluation.figures import rate_at
 from checkstream.scoring import Model, load_models, open_session, read_whole
 from checkstream.scoring.gated import GatedSession
 from checkstream.scoring.manifest import Curve, Joint, ModelEntry, Rate, Tail, Threshold
 from checkstream.scoring.session import windows_of
-from models.training import calibrate
 from models.training.export import MODELS, put_entry
 from models.training.graph import Float
 from models.training.injection.ship import GATE_ABOVE, NAME, VERSION, Trial
 
 GATE = 0.5
 """Weight of the gate's logit. Of 0, 0.35, 0.5, 0.7, 1 and 1.5 the least that halves what long prompts fire falsely."""
-FOUND: Mapping[float, float] = {0.05: 0.97, 0.01: 0.927, 0.001: 0.815}
-"""Rate of false positives -> share of dev attacks that is found at its threshold (1.3.0: 0.953, 0.890, 0.724)."""
-_FOREIGN: Mapping[float, float] = {0.05: 0.35, 0.01: 0.90, 0.001: 0.9866}
-"""Rate -> doubt of the gate that comes to as much, in a window of letters that the vocabulary has no words of. Of long
-innocent prompts in such scripts (dev, 4,000 characters) 0.5 % have a window beyond the last."""
+RATES: Mapping[float, float] = {0.05: 0.05, 0.01: 0.01, 0.001: 0.003}
+"""Rate of false positives, of all innocent texts together -> what each kind of them may have."""
+ANCHORS: Mapping[float, float] = {0.01: 0.778886, 0.001: 0.972202}
+"""Rate -> score of its threshold, as 1.4.0 had them: policies that name scores go on meaning what they meant. Between
+these and beyond them scores follow the sum of the logits in a line, as calibration would have it, too."""
+GENERATED = "generated"
+"""Beginning of the groups of texts that are made to be hard: nobody's, so that they choose no threshold."""
+_KIND_TEXTS = 500
+"""Of a kind with fewer texts no threshold is chosen: one text would decide."""
 _LEGIBLE_SUSPICION = 0.05
 """Words among such letters are suspect: the encoder's thresholds count for the next lower rate. This is the first."""
 _UNDO, _EARLIER = "ignore|disregard|forget|override|bypass", "previous|prior|above|earlier|preceding"
@@ -52,9 +58,20 @@ WINDOWS = 4
 """Of texts whose scores are what they are: of those that the thresholds are measured on 19 of 20 have no more."""
 _LONG_CHARS, _LONG_TEXTS, _LONG_ENGLISH = 20_000, 6, 20
 """Of texts that the tail is measured on, how many of each language, and English ones besides, which fire most."""
-_MAY_FIRE, _MOST_TENTHS = 0.01, 15
-"""Share of these that may reach the highest threshold."""
+_MAY_FIRE, _MOST_TENTHS = 0.03, 15
+"""Share of these that may reach the highest threshold: many hold dozens of questions to a model about itself."""
 _LOW, _HIGH = 1e-4, 0.9999
+
+
+class Told(NamedTuple):
+    """What is said of texts, float32[text] each; -inf where nothing is."""
+
+    alone: Float
+    """The encoder's highest logit, of the windows that it reads."""
+    both: Float
+    """The highest logit of windows that both read."""
+    foreign: Float
+    """The gate's highest logit, of windows of letters that the vocabulary has no words of."""
 
 
 def joined(model: Model, dev: Trial) -> tuple[list[dict[str, object]], Joint]:
@@ -62,38 +79,58 @@ def joined(model: Model, dev: Trial) -> tuple[list[dict[str, object]], Joint]:
 
     Args:
         model: as it is shipped; its own `joint` and rates say nothing here.
-        dev: texts to measure on.
+        dev: texts to measure on; the kind of an innocent one is its group.
+
+    Raises:
+        ValueError: of the innocent texts too many fire at any threshold, or the gate clears all of one sort.
     """
     session = GatedSession(plain(model))
-    alone, both = zip(*(told(session, texts) for texts in (dev.attacks, dev.innocents)), strict=True)
-    at = {str(rate["fpr"]): float(str(rate["threshold"])) for rate in calibrate.rates(alone[1][:, None], [NAME])}
-    own = [at[str(rate)] for rate in FOUND]
-    attacks, innocents = (logits[~np.isnan(logits)] for logits in both)
-    read = [logits[np.isfinite(logits)] for logits in (attacks, innocents)]
-    truths = np.concatenate([np.ones(len(read[0])), np.zeros(len(read[1]))]).astype(np.float32)
-    slope, offset = calibrate.platt(np.concatenate(read), truths)
-    with np.errstate(invalid="ignore"):  # where the gate clears too much
-        logits = [float(np.quantile(attacks, 1 - found)) for found in FOUND.values()]
-    if not np.isfinite(logits).all():
-        raise ValueError("the gate clears more of the attacks than may be missed; lower `FOUND`")
-    scores = [round(1 / (1 + math.exp(-slope * logit - offset)), 6) for logit in logits]
-    for rate, logit in zip(FOUND, logits, strict=True):
-        false = rate_at(innocents, logit)
-        if false > rate:
-            raise ValueError(f"at {rate} {false:.4f} of the innocent texts fire; lower `FOUND`")
+    attacks, innocents = told(session, dev.attacks), told(session, dev.innocents)
+    honest = np.array([not group.startswith(GENERATED) for group in dev.groups])
+    kinds = np.array(dev.groups)[honest]
+    read = [logits[np.isfinite(logits)] for logits in (attacks.both, innocents.both)]
+    if not all(map(len, read)):
+        raise ValueError("the gate clears all attacks, or all innocent texts: look at its threshold")
+    limits = {rate: limit_of(innocents.both[honest], kinds, rate) for rate in RATES}
+    (low, given), (high, most) = ((limits[rate], _logit(score)) for rate, score in ANCHORS.items())
+    slope = (most - given) / max(high - low, 1e-6)
+    offset = given - slope * low
+    scores = [ANCHORS.get(rate, round(_score(slope * limit + offset), 6)) for rate, limit in limits.items()]
+    own = [round(_score(limit_of(innocents.alone[honest], kinds, rate)), 6) for rate in RATES]
+    foreign = [round(_score(limit_of(innocents.foreign[honest], kinds, rate)), 6) for rate in RATES]
+    for name, points in (("both", scores), ("the encoder alone", own), ("the gate alone", foreign)):
+        if not all(low < high for low, high in pairwise([_LOW, *points, _HIGH])):
+            raise ValueError(f"thresholds of {name} are no rising scores: {points}")
     joint = Joint(
         gate=GATE,
         slope=round(slope, 6),
         offset=round(offset, 6),
         alone=_curve(own, scores),
-        foreign=_curve([*_FOREIGN.values()], scores),
-        legible=_curve([_LEGIBLE_SUSPICION, *own[:2]], scores),
+        foreign=_curve(foreign, scores),
+        legible=_curve([min(_LEGIBLE_SUSPICION, own[0] / 2), *own[:2]], scores),
         phrases=PHRASES,
     )
     rates: list[dict[str, object]] = [
-        {"label": NAME, "fpr": rate, "threshold": score} for rate, score in zip(FOUND, scores, strict=True)
+        {"label": NAME, "fpr": rate, "threshold": score} for rate, score in zip(RATES, scores, strict=True)
     ]
     return rates, joint
+
+
+def limit_of(logits: Float, kinds: NDArray[np.str_], rate: float) -> float:
+    """Return the lowest logit that no more innocent texts reach than may: of all together, and of each kind.
+
+    Args:
+        logits: of the texts, float32[text]; -inf of what says nothing.
+        kinds: str[text].
+        rate: one of `RATES`.
+    """
+    names, counts = np.unique(kinds, return_counts=True)
+    groups = [(logits, rate)]
+    groups += [
+        (logits[kinds == name], RATES[rate]) for name, count in zip(names, counts, strict=True) if count >= _KIND_TEXTS
+    ]
+    tops = [np.sort(own)[::-1][int(share * len(own))] for own, share in groups]
+    return float(np.nextafter(np.float32(max(tops)), np.float32(np.inf)))
 
 
 def long_texts(prompts: Mapping[str, Sequence[str]], random: Random) -> list[str]:
@@ -138,7 +175,7 @@ def encoder_rates(entry: ModelEntry) -> list[dict[str, object]]:
     if entry.joint is None:
         return [{"label": rate.label, "fpr": rate.fpr, "threshold": rate.threshold} for rate in entry.rates]
     own = (score for score, _ in entry.joint.alone[1:-1])
-    return [{"label": NAME, "fpr": rate, "threshold": score} for rate, score in zip(FOUND, own, strict=True)]
+    return [{"label": NAME, "fpr": rate, "threshold": score} for rate, score in zip(RATES, own, strict=True)]
 
 
 def _curve(given: Sequence[float], scores: Sequence[float]) -> Curve:
@@ -150,28 +187,32 @@ def plain(model: Model) -> Model:
     return msgspec.structs.replace(model, entry=msgspec.structs.replace(model.entry, joint=None))
 
 
-def told(session: GatedSession, texts: Sequence[str]) -> tuple[Float, Float]:
-    """Return of each text the encoder's highest score, and the highest logit of windows that both read: float32[text].
-
-    The latter is -inf where the gate clears all of a text, and NaN where it is asked about none of it.
-    """
-    alone, both = [], []
+def told(session: GatedSession, texts: Sequence[str]) -> Told:
+    """Return what is said of each text; what the gate clears the encoder is not asked about."""
+    rows = []
     for text in texts:
-        windows = list(windows_of(session, text))
-        scores = [float(session.encoder.score(window)[0]) for window in windows]
-        alone.append(max(scores))
-        asked = [
-            (score, session.doubt(window))
-            for window, score in zip(windows, scores, strict=True)
-            if window.tokens > GATE_ABOVE and not session.is_foreign(window)
-        ]
-        logits = [_logit(said) + GATE * _logit(doubt) for said, doubt in asked if doubt >= session.threshold]
-        both.append(max(logits, default=-np.inf) if asked else np.nan)
-    return np.array(alone, np.float32), np.array(both, np.float32)
+        alone, both, foreign = [-np.inf], [-np.inf], [-np.inf]
+        for window in windows_of(session, text):
+            unread = window.tokens <= GATE_ABOVE or window.excerpt is not None
+            doubt = 1.0 if unread else session.doubt(window)
+            if not unread and session.is_foreign(window):
+                foreign.append(_logit(doubt))
+            elif unread or doubt >= session.threshold:
+                alone.append(_logit(float(session.encoder.score(window)[0])))
+                if not unread:
+                    both.append(alone[-1] + GATE * _logit(doubt))
+        rows.append((max(alone), max(both), max(foreign)))
+    found = np.array(rows, np.float32).reshape(-1, 3)
+    return Told(found[:, 0], found[:, 1], found[:, 2])
 
 
 def _logit(score: float) -> float:
-    return float(np.log(score / (1 - score)))
+    kept = min(max(score, 1e-7), 1 - 1e-7)
+    return math.log(kept / (1 - kept))
+
+
+def _score(logit: float) -> float:
+    return 1 / (1 + math.exp(-logit))
 
 
 def write(dev: Trial, long: Sequence[str]) -> Model:

@@ -13,6 +13,7 @@ from random import Random
 
 from models.training.corpus import Part, Seen, normalised, part_of, rows, shingles
 from models.training.injection.documents import sentences
+from models.training.injection.kinds import is_left_out, source_of
 
 FOLDS: Mapping[str, tuple[str, ...]] = {
     "personas": ("verazuo",),
@@ -175,7 +176,8 @@ def abroad(folder: Path, part: Part) -> list[Text]:
         chosen: dict[str, list[str]] = {}
         for row in rows(folder, name):
             text = str(row["text"])
-            if row["kind"] == "prompt" and 8 < len(text) < 6000 and part_of(text) == part:
+            apart = is_left_out(source_of(str(row.get("source", "")), name), name)
+            if row["kind"] == "prompt" and not apart and 8 < len(text) < 6000 and part_of(text) == part:
                 chosen.setdefault(str(row["language"]), []).append(text)
         for language, texts in sorted(chosen.items()):
             room = _ABROAD_CAP if language == "en" else _ABROAD_CAP - taken.get(language, 0)
@@ -191,7 +193,8 @@ def prompts(folder: Path, part: Part) -> dict[str, list[str]]:
     for name in _PROMPTS:
         for row in rows(folder, name):
             text = str(row["text"])
-            if row["kind"] == "prompt" and part_of(text) == part:
+            apart = is_left_out(source_of(str(row.get("source", "")), name), name)
+            if row["kind"] == "prompt" and not apart and part_of(text) == part:
                 found.setdefault(str(row["language"]), []).append(text)
     return {language: texts for language, texts in sorted(found.items()) if len(texts) >= _LEAST_PROMPTS}
 

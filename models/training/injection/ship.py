@@ -28,7 +28,7 @@ from models.training.injection.train import opened
 from models.training.injection.windows import OVERLAP, WINDOW
 
 NAME = "injection"
-VERSION = "1.5.0"
+VERSION = "2.0.0"
 _ROLES = {"graph": "model.onnx", "gate": "gate.onnx", "tokenizer": "tokenizer.json"}
 """Role of a file -> its name."""
 GATE_ABOVE = 12

@@ -14,52 +14,67 @@ from checkstream.config import bundled
 from checkstream.scoring import Model, load_models
 from checkstream.scoring.excerpts import Orders
 from checkstream.scoring.gated import GatedSession
-from checkstream.scoring.manifest import Tail
+from checkstream.scoring.manifest import Joint, Tail
 from checkstream.scoring.session import Readings, Window
-from models.training.graph import Float
 from models.training.injection import joint
+from models.training.injection.joint import Told
 from models.training.injection.ship import Trial
 
-NOBODY = Trial(attacks=(), innocents=(), groups=())
+KINDS = ("role-play",) * 2_000 + ("documents",) * 2_000
 
 
 def shipped() -> Model:
     return load_models(bundled("models"), ("injection",))[0]
 
 
-def logits(mean: float, seed: int) -> tuple[Float, Float]:
-    """The encoder's scores and the logits of both, of 4,000 texts, a tenth of which the gate clears."""
+def said(mean: float, seed: int) -> Told:
+    """What is said of 4,000 texts, a tenth of which the gate clears."""
     both = np.random.default_rng(seed).normal(mean, 1.5, 4_000).astype(np.float32)
     both[::10] = -np.inf
-    return (1 / (1 + np.exp(-np.clip(both, -9, 9)))).astype(np.float32), both
+    return Told(both, both, both)
 
 
-def test_thresholds_stand_where_so_many_attacks_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    attacks, innocents = logits(12.0, 1), logits(-4.0, 2)
-    monkeypatch.setattr(joint, "FOUND", {0.05: 0.88, 0.01: 0.8, 0.001: 0.6})
+def trial() -> Trial:
+    return Trial(attacks=(), innocents=(), groups=KINDS)
+
+
+def set_by(monkeypatch: pytest.MonkeyPatch, attacks: Told, innocents: Told) -> tuple[list[float], Joint]:
     answers = iter((attacks, innocents))
     monkeypatch.setattr(joint, "told", lambda _session, _texts: next(answers))
-    rates, made = joint.joined(shipped(), NOBODY)
-    scores = 1 / (1 + np.exp(-made.slope * attacks[1].astype(np.float64) - made.offset))
-    found = [float((scores >= float(str(rate["threshold"])) - 1e-6).mean()) for rate in rates]
-    assert found == pytest.approx([0.88, 0.8, 0.6], abs=0.002)
+    rates, made = joint.joined(shipped(), trial())
+    return [float(str(rate["threshold"])) for rate in rates], made
+
+
+def test_no_kind_of_innocent_texts_fires_more_than_it_may(monkeypatch: pytest.MonkeyPatch) -> None:
+    innocents = said(-4.0, 2)
+    innocents.both[:2_000] += 2.0  # one kind is suspected more
+    scores, made = set_by(monkeypatch, said(12.0, 1), innocents)
+    joined = 1 / (1 + np.exp(-made.slope * innocents.both.astype(np.float64) - made.offset))
+    for score, (rate, most) in zip(scores, joint.RATES.items(), strict=True):
+        fires = joined >= score
+        assert fires.mean() <= rate
+        assert max(fires[:2_000].mean(), fires[2_000:].mean()) <= most
     for curve in (made.alone, made.foreign, made.legible):
-        assert [score for _, score in curve[1:-1]] == [rate["threshold"] for rate in rates]
+        assert [score for _, score in curve[1:-1]] == scores
 
 
-def test_what_fires_falsely_too_often_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(joint, "FOUND", {0.05: 0.88, 0.01: 0.8, 0.001: 0.6})
-    answers = iter((logits(1.0, 1), logits(0.0, 2)))
-    monkeypatch.setattr(joint, "told", lambda _session, _texts: next(answers))
-    with pytest.raises(ValueError, match="of the innocent texts fire"):
-        joint.joined(shipped(), NOBODY)
+def test_a_kind_of_few_texts_chooses_no_threshold() -> None:
+    logits = np.linspace(0, 1, 1_000, dtype=np.float32)
+    few = np.array(["many"] * 990 + ["few"] * 10)
+    assert joint.limit_of(logits, few, 0.05) == joint.limit_of(logits, np.array(["many"] * 1_000), 0.05)
 
 
 def test_what_the_gate_clears_can_not_be_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    answers = iter((logits(12.0, 1), logits(-4.0, 2)))
-    monkeypatch.setattr(joint, "told", lambda _session, _texts: next(answers))
+    nothing = np.full(4_000, -np.inf, np.float32)
     with pytest.raises(ValueError, match="the gate clears"):
-        joint.joined(shipped(), NOBODY)
+        set_by(monkeypatch, Told(nothing, nothing, nothing), said(-4.0, 2))
+
+
+def test_thresholds_that_do_not_rise_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    alike = said(-4.0, 2)
+    alike.both[np.isfinite(alike.both)] = -4.0
+    with pytest.raises(ValueError, match="no rising scores"):
+        set_by(monkeypatch, said(12.0, 1), alike)
 
 
 def test_so_much_is_taken_off_for_many_windows_that_long_texts_pass(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -82,7 +97,7 @@ def test_what_ships_is_what_the_recipe_says() -> None:
     assert entry.joint.gate == joint.GATE
     assert entry.joint.tail is not None
     assert entry.joint.tail.windows == joint.WINDOWS
-    assert [rate.fpr for rate in entry.rates] == [*joint.FOUND]
+    assert [rate.fpr for rate in entry.rates] == [*joint.RATES]
     assert [rate["threshold"] for rate in joint.encoder_rates(entry)] == [score for score, _ in entry.joint.alone[1:-1]]
 
 
