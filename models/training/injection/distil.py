@@ -81,6 +81,17 @@ TURNS = (
         rate=1e-4,
         seed=41,
     ),
+    # The turn before had come to suspect short questions about attacks, and forms that say what to ignore.
+    Turn(
+        name="second-2",
+        asked={kind: count // 15 for kind, count in _ASKED.items()},
+        suspected=600,
+        calm=1200,
+        taught={"attack:": 1200, "poisoned": 500, "clean": 300, "innocent:": 1000, "real:": 500},
+        mix=Mix(attacks=1200, poisoned=300, innocents=2400, clean=200, pool_innocents=500, source_cap=80),
+        rate=5e-5,
+        seed=42,
+    ),
 )
 
 
