@@ -21,6 +21,7 @@ from typing import Any
 import msgspec
 
 from checkstream.app.evidence import evidence_embedder
+from checkstream.app.verifiers import open_reader
 from checkstream.gate.ledger import Ledger
 from checkstream.gate.opening import Connections
 from checkstream.gate.running import Gate
@@ -56,7 +57,7 @@ async def run(folder: Path) -> list[Cost]:
     (folder / "prompts.txt").write_text("".join(f"question {number}?\n" for number in range(_PROMPTS)))
     costs = []
     async with serving(_say) as url:
-        gate = Gate(Ledger(folder / "gate.db"), Connections(folder, {}, lambda _kind: embedder).open)
+        gate = Gate(Ledger(folder / "gate.db"), Connections(folder, {}, lambda _kind: embedder, open_reader).open)
         for judge in ({}, {"judge": None}):
             config = settings(url, evaluation={"prompt_library": "prompts.txt"}, **judge)
             found = [await _once(gate, config) for _ in range(_ROUNDS)]

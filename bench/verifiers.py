@@ -21,14 +21,13 @@ from typing import NamedTuple
 import numpy as np
 
 from bench.flips import KINDS, flips
-from checkstream.app.evidence import sentence_encoder
+from checkstream.app.verifiers import open_reader
 from checkstream.evaluation.claims import ClaimAssessment, ClaimSet, assess_claims, balanced_accuracy
 from checkstream.evaluation.figures import Interval, auc
 from checkstream.evaluation.rows import PairRow, read_pairs
 from checkstream.grounding.coverage import RagStatus
 from checkstream.grounding.embedded import EmbeddedVerifier
 from checkstream.grounding.evidence_check import check
-from checkstream.grounding.meaning import MeaningVerifier
 from checkstream.grounding.risk import analyze
 from checkstream.grounding.terms import Claim, Passage, Verifier
 
@@ -189,8 +188,7 @@ def _shown(interval: Interval) -> str:
 async def run(folder: Path, rows: int, only: str | None, claims: int) -> list[str]:
     """Measure, and return the page."""
     embedded = EmbeddedVerifier()
-    meaning = MeaningVerifier(sentence_encoder())
-    verifiers: dict[str, Verifier] = {"embedded": embedded, "meaning": meaning}
+    verifiers: dict[str, Verifier] = {"embedded": embedded, "reader": open_reader()}
     sets = {name: read_set(folder, name, rows) for name in SETS}
     lines = [f"At most {rows} rows of a set, chosen by a fixed seed. Python {platform.python_version()}.", ""]
     for name, verifier in verifiers.items():
@@ -233,7 +231,7 @@ def main() -> int:
     """Do what the command line asks; returns the exit code."""
     parser = argparse.ArgumentParser(prog="python -m bench.verifiers", description=__doc__.split("\n")[0])
     parser.add_argument("data", type=Path, help="folder of the labelled sets")
-    parser.add_argument("--only", choices=["embedded", "meaning", "designs"])
+    parser.add_argument("--only", choices=["embedded", "reader", "designs"])
     parser.add_argument("--rows", type=int, default=600, help="most rows of a set")
     parser.add_argument("--claims", type=int, default=40, help="claims of a set that are judged among other passages")
     parser.add_argument("--out", type=Path)

@@ -7,6 +7,7 @@ from functools import cache
 from pathlib import Path
 
 from checkstream.app.evidence import evidence_embedder
+from checkstream.app.verifiers import open_reader
 from checkstream.gate.ledger import Ledger
 from checkstream.gate.opening import Connections
 from checkstream.gate.running import Gate
@@ -17,8 +18,9 @@ def gate_of(ledger: Ledger, folder: Path, environment: Mapping[str, str], histor
 
     What configurations name is read below `folder`.
     """
-    return Gate(ledger, Connections(folder, environment, _EMBEDDERS, history).open)
+    return Gate(ledger, Connections(folder, environment, _EMBEDDERS, _READER, history).open)
 
 
 _EMBEDDERS = cache(evidence_embedder)
+_READER = cache(open_reader)
 """Loaded once for all runs of a process."""

@@ -171,7 +171,9 @@ class Inline:
         from checkstream.app.verifiers import open_verifiers  # noqa: PLC0415
 
         async with contextlib.AsyncExitStack() as stack:
-            verifiers = await stack.enter_async_context(open_verifiers(self._config.verifier, self._config.models))
+            verifiers = await stack.enter_async_context(
+                open_verifiers(self._config.verifier, self._config.models, waiting=True)
+            )
             evidence = await stack.enter_async_context(open_search(self._config))
             self._stack = stack.pop_all()
         return profiles(verifiers, evidence)

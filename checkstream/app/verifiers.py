@@ -10,8 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
-from checkstream.app.evidence import sentence_encoder
-from checkstream.config import reveal
+from checkstream.config import bundled, reveal
 from checkstream.config.background import VerifierSettings
 from checkstream.errors import ConfigError, Fault, ModelError
 from checkstream.grounding.chat import ChatModel, ChatSettings
@@ -19,15 +18,17 @@ from checkstream.grounding.claim_judge import ClaimJudge
 from checkstream.grounding.cross_encoder import CrossEncoderVerifier
 from checkstream.grounding.embedded import EmbeddedVerifier
 from checkstream.grounding.judge import LlmJudge
-from checkstream.grounding.meaning import MeaningVerifier
 from checkstream.grounding.rag import RagJudge
+from checkstream.grounding.reader import ReaderVerifier
 from checkstream.grounding.terms import Claim, Entailment, Judgement, Passage, Verifier
+from checkstream.scoring.catalog import load_models
 from checkstream.scoring.manifest import ModelKind
 from checkstream.scoring.pairs import PairSession
 from checkstream.scoring.provenance import described_models, load_described
 
 _THREADS = 2
 """More would only take turns at the interpreter, and make the event loop wait for its own."""
+_READER = "reader"
 _Said = TypeVar("_Said")
 
 
@@ -62,12 +63,15 @@ class Threaded:
 
 
 @contextlib.asynccontextmanager
-async def open_verifiers(settings: VerifierSettings, models: str | Path | None = None) -> AsyncIterator[Verifiers]:
+async def open_verifiers(
+    settings: VerifierSettings, models: str | Path | None = None, *, waiting: bool = False
+) -> AsyncIterator[Verifiers]:
     """Open the verifier that is configured, and let go of it at the end. It belongs to this event loop.
 
     Args:
         settings: which one.
         models: the `models.yaml` of an operator's own models.
+        waiting: a reply waits for what it says.
 
     Raises:
         ConfigError: the judge's key can't be read, or a model is missing or can't be used.
@@ -83,12 +87,29 @@ async def open_verifiers(settings: VerifierSettings, models: str | Path | None =
             yield Verifiers(judge, judge)
             return
         verifier = embedded
-        if settings.kind == "meaning":
-            verifier = Threaded(MeaningVerifier(await asyncio.to_thread(sentence_encoder)), threads)
+        if settings.kind == "reader" or (settings.kind is None and not waiting):
+            verifier = await asyncio.to_thread(open_reader, settings.timeout_ms / 1e3)
         elif settings.kind == "cross_encoder":
             session = await asyncio.to_thread(_configured, settings.model or "", models)
             verifier = CrossEncoderVerifier(session, embedded, claim_s=settings.timeout_ms / 1e3)
         yield Verifiers(verifier, ClaimJudge(verifier))
+
+
+def open_reader(claim_s: float = 30.0) -> ReaderVerifier:
+    """Load the model that reads claims, and return the verifier that asks it; blocks for a moment.
+
+    Args:
+        claim_s: how long it may read one claim.
+
+    Raises:
+        ConfigError: it is not there, or can't be used.
+    """
+    try:
+        (model,) = load_models(bundled("models"), (_READER,))
+        return ReaderVerifier(PairSession(model), claim_s=claim_s)
+    except ModelError as error:
+        advice = "`verifier: {kind: embedded}` does without; it compares words"
+        raise ConfigError((Fault(file=f"model {_READER}", reason=str(error), advice=advice),)) from error
 
 
 def _configured(name: str, models: str | Path | None) -> PairSession:

@@ -36,7 +36,7 @@ def add_parser(commands: Commands) -> Parser:
         "name",
         metavar="NAME",
         help=f"a model; `{PATTERNS}` for personal data and secrets found by pattern; or `{PREFIX}embedded`, "
-        f"`{PREFIX}meaning`, `{PREFIX}MODEL` with a model of pairs",
+        f"`{PREFIX}reader`, `{PREFIX}MODEL` with a model of pairs",
     )
     return parser
 

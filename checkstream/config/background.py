@@ -39,10 +39,10 @@ class WebhookSettings(Settings, frozen=True):
 class VerifierSettings(Settings, frozen=True):
     """Who says what evidence supports."""
 
-    kind: Literal["embedded", "meaning", "cross_encoder", "judge"] = "embedded"
-    """embedded: words, numbers, names and negations are compared here. meaning: the same, with the model `embedding`
-    beside it, which knows other words for the same. cross_encoder: a model of yours reads claim and evidence together.
-    judge: a language model is asked."""
+    kind: Literal["reader", "embedded", "cross_encoder", "judge"] | None = None
+    """embedded: words, numbers, names and negations are compared here. reader: the same, and the model `reader` reads
+    claim and evidence together. cross_encoder: a model of yours does, alone. judge: a language model is asked. null:
+    `reader` in workers, `embedded` in replies, which wait for it."""
     url: str | None = None
     """Of the judge: root of an OpenAI-compatible API, such as `https://api.openai.com/v1`."""
     model: str | None = None
@@ -59,9 +59,9 @@ class VerifierSettings(Settings, frozen=True):
         if self.kind == "cross_encoder" and not self.model:
             raise ValueError("a cross-encoder needs `model`: one of the kind `pair` in your models.yaml")
         if self.kind != "judge" and (self.url or self.key):
-            raise ValueError(f"`{self.kind}` asks nobody; write `kind: judge`, or remove `url` and `key`")
-        if self.kind in ("embedded", "meaning") and self.model:
-            raise ValueError(f"`{self.kind}` has its own model; remove `model`, or write another `kind`")
+            raise ValueError(f"{self._named} asks nobody; write `kind: judge`, or remove `url` and `key`")
+        if self.kind not in ("judge", "cross_encoder") and self.model:
+            raise ValueError(f"{self._named} has its own model; remove `model`, or write another `kind`")
         try:
             parts = urlsplit(self.url or "http://unnamed")
             sound = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
@@ -71,6 +71,10 @@ class VerifierSettings(Settings, frozen=True):
             raise ValueError(f"`{self.url}` is no url of an API; write `https://host/v1`")
         if parts.username or parts.password:
             raise ValueError("the url holds a password; give `key` from the environment")
+
+    @property
+    def _named(self) -> str:
+        return "the verifier of this machine" if self.kind is None else f"`{self.kind}`"
 
 
 Profile = Literal["watchdog", "rag", "budget"]

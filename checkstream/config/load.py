@@ -37,8 +37,9 @@ NOT_YET = {
     "server.tls": "end TLS in front of it",
     "server.callers.jwt": "list callers with keys",
     "telemetry.otlp": "collect the Prometheus metrics of the admin listener",
+    "verifier.kind=meaning": "write `reader`, which reads claim and evidence together, quicker and with fewer mistakes",
 }
-"""Settings of the documented format that this version can't carry out -> what to do."""
+"""Settings of the documented format that this version can't carry out, and values that are gone -> what to do."""
 
 
 def load_config(file: str | Path) -> Config:

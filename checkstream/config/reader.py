@@ -119,7 +119,8 @@ def build(node: Node, type_: type[_T], source: nodes.Source, *, later: Mapping[s
         type_: The struct to build; unknown keys are faults, and `Meta` bounds hold.
         source: The file, where faults go.
         later: Keys of the documented format that this version can't carry out: dotted path without list
-            positions -> what to do. A null value of such a key is accepted.
+            positions -> what to do. A null value of such a key is accepted. And values that there were once:
+            `key=value` -> what to write in their place.
     """
     before = len(source.faults)
     try:
@@ -261,7 +262,9 @@ class _Builder:
             message = str(error).split(" - at `", 1)[0]
             choices = _choices(hint)
             if choices and not isinstance(value, (list, dict)):
-                return self._refuse(node, path, f"`{_show(node)}` is not known here", _advice(_show(node), choices))
+                gone = self._later.get(f"{'.'.join(_words(path, '')).strip('.')}={_show(node)}")
+                reason = f"`{_show(node)}` is not known here" if gone is None else f"`{_show(node)}` is gone"
+                return self._refuse(node, path, reason, gone or _advice(_show(node), choices))
             for name, word in _WORDS:
                 message = message.replace(name, word)
             if isinstance(value, (list, dict)):

@@ -24,9 +24,8 @@ from checkstream.gate.shared_past import HISTORY_SECRET, SharedPast
 from checkstream.gate.steps import World
 from checkstream.gate.terms import Prompt
 from checkstream.grounding.chat import Chat, ChatModel, ChatSettings
-from checkstream.grounding.embedded import EmbeddedVerifier
 from checkstream.grounding.judge import LlmJudge
-from checkstream.grounding.terms import Passage
+from checkstream.grounding.terms import Passage, Verifier
 from checkstream.scoring.embedding import Embedder
 
 _LIBRARY_BYTES = 1 << 24
@@ -44,6 +43,7 @@ class Connections:
         folder: Path,
         environment: Mapping[str, str],
         embedders: Callable[[EmbedderKind], Embedder],
+        verifier: Callable[[], Verifier],
         history: str = "",
     ) -> None:
         """Read what configurations name.
@@ -52,11 +52,13 @@ class Connections:
             folder: files are read below it.
             environment: holds secrets.
             embedders: by the kind asked for.
+            verifier: opens what judges claims where no model is named as judge; may block.
             history: of many machines, for configurations that name none; empty: there is none.
         """
         self._folder = folder.resolve()
         self._environment = environment
         self._embedders = embedders
+        self._verifier = verifier
         self._history = history
 
     @asynccontextmanager
@@ -65,14 +67,14 @@ class Connections:
 
         Raises:
             GateError: a model, a file or a key is missing, or there are no documents.
-            ConfigError: the embedder is not there.
+            ConfigError: the embedder or the verifier is not there.
             StoreUnusable: the store can't be opened.
         """
         async with AsyncExitStack() as stack:
             target = await self._chat(stack, config.target, config.parallel)
             asked = None if config.judge is None else await self._chat(stack, config.judge, config.parallel)
             judge = None if asked is None else LlmJudge(asked)
-            verifier = EmbeddedVerifier() if judge is None else judge
+            verifier = await asyncio.to_thread(self._verifier) if judge is None else judge
             embedder = await asyncio.to_thread(self._embedders, config.embedder)
             store = await open_store(self._address(config), embedder, secret=self._environment.get(_STORE_SECRET))
             stack.push_async_callback(store.close)

@@ -72,7 +72,7 @@ class GateSettings(_Settings, frozen=True, kw_only=True):
     parallel: Annotated[int, Meta(ge=1, le=64)] = 4
     target: Model
     judge: Model | None = None
-    """None: no model judges; the embedded verifier does, and claims are told by rules."""
+    """None: no language model judges; the verifier `reader` does, and claims are told by rules."""
     allow_same_model: bool = False
     doc_sources: tuple[str, ...] = ()
     """Addresses (`s3://bucket/prefix`, `https://...`, a path) that `checkstream ingest` reads into the store."""

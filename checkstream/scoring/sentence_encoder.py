@@ -10,8 +10,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import threading
-from collections.abc import Callable, Iterator, Sequence
-from typing import TypeVar
+from collections.abc import Iterator, Sequence
 
 import msgspec
 import numpy as np
@@ -32,21 +31,17 @@ _STEP_TEXTS = 4
 """So many go to a thread at once."""
 
 _Float = NDArray[np.float32]
-_Asked = TypeVar("_Asked")
-_Said = TypeVar("_Said")
 
 
 class _Window(msgspec.Struct, frozen=True, eq=False):
     ids: Sequence[int]
     """With the tokens that frame it."""
-    spans: Sequence[Span]
-    """Of the tokens that no earlier window has, the word that each stands in."""
     skipped: int
-    """Tokens before those, frame included."""
+    """Tokens at its start that an earlier window has too, frame included."""
 
 
 class SentenceEncoder:
-    """Vectors of texts, and of the words of a text, by a model of the kind `embedding`.
+    """Vectors of texts, by a model of the kind `embedding`.
 
     INVARIANT: a vector depends on its text and the model's bytes alone; `name` says both. Processors with other INT8
     instructions may differ in the third place of a cosine.
@@ -86,22 +81,8 @@ class SentenceEncoder:
         Raises:
             ScoringError: the graph failed or gave no numbers, or took too long.
         """
-        rows = await self._each(texts, self._vector)
+        rows = await self._each(texts)
         return unit_rows(np.stack(rows)) if rows else np.zeros((0, self.dimensions), np.float32)
-
-    async def words(self, asked: Sequence[tuple[str, Sequence[Span]]]) -> list[_Float]:
-        """Return what the model says of words where they stand: for each text float32[word, dimension].
-
-        A row is the sum over the word's tokens, so that the rows of a sentence add up to its own vector; it is zeros
-        where the text was not read so far.
-
-        Args:
-            asked: texts, each with the places of its words, ascending and disjoint.
-
-        Raises:
-            ScoringError: the graph failed or gave no numbers, or took too long.
-        """
-        return await self._each(asked, lambda each: self._words(*each))
 
     def tokens(self, text: str) -> list[Span]:
         """Return the places of a text's tokens, for whoever cuts it to a size. May be called on any thread."""
@@ -109,20 +90,23 @@ class SentenceEncoder:
             units = list(self._tokenizer.units(text, placed=True))
         return [part for placed in units for word, count in _counted(placed) for part in _parted(word, count)]
 
-    async def _each(self, asked: Sequence[_Asked], read: Callable[[_Asked], _Said]) -> list[_Said]:
+    async def _each(self, texts: Sequence[str]) -> list[_Float]:
         """Read one after the other, off the loop."""
-        found: list[_Said] = []
-        for at in range(0, len(asked), _STEP_TEXTS):
-            step = asked[at : at + _STEP_TEXTS]
+        found: list[_Float] = []
+        for at in range(0, len(texts), _STEP_TEXTS):
+            step = texts[at : at + _STEP_TEXTS]
             try:
                 async with asyncio.timeout(self._text_s):
-                    found += await asyncio.to_thread(_all, read, step)
+                    found += await asyncio.to_thread(self._vectors, step)
             except TimeoutError as error:
                 raise ScoringError(
                     f"model `{self.name}` took more than {self._text_s:g} s; give the machine less to do",
                     reason="deadline",
                 ) from error
         return found
+
+    def _vectors(self, texts: Sequence[str]) -> list[_Float]:
+        return [self._vector(text) for text in texts]
 
     def _vector(self, text: str) -> _Float:
         total = np.zeros(self.dimensions, np.float32)
@@ -132,18 +116,6 @@ class SentenceEncoder:
             total += framed.sum(axis=0)
         return total
 
-    def _words(self, text: str, spans: Sequence[Span]) -> _Float:
-        rows = np.zeros((len(spans), self.dimensions), np.float32)
-        at = 0
-        for window in self._windows(text):
-            states = self._run(window)
-            for place, token in enumerate(window.spans, window.skipped):
-                while at < len(spans) and spans[at].end <= token.start:
-                    at += 1
-                if at < len(spans) and spans[at].start < token.end:
-                    rows[at] += states[place]
-        return rows
-
     def _windows(self, text: str) -> Iterator[_Window]:
         with self._lock:
             units = self._tokenizer.units(text, placed=True)
@@ -151,9 +123,8 @@ class SentenceEncoder:
             taken = [piece for _, piece in zip(range(MOST_WINDOWS), found, strict=False)]
         before, after = self._tokenizer.before, self._tokenizer.after
         for piece in taken:
-            spans = [word for placed in piece.units for word, count in _counted(placed) for _ in range(count)]
             ids = [*before, *(token for _, unit in piece.units for token in unit.ids), *after]
-            yield _Window(ids, spans[piece.context :], len(before) + piece.context)
+            yield _Window(ids, len(before) + piece.context)
 
     def _run(self, window: _Window) -> _Float:
         try:
@@ -163,10 +134,6 @@ class SentenceEncoder:
         if not np.isfinite(states).all():
             raise ScoringError(f"model `{self.name}` gave what is no number; check its files", reason="garbage")
         return states
-
-
-def _all(read: Callable[[_Asked], _Said], asked: Sequence[_Asked]) -> list[_Said]:
-    return [read(each) for each in asked]
 
 
 def _counted(placed: Placed) -> Iterator[tuple[Span, int]]:

@@ -1,10 +1,10 @@
-"""What every verifier keeps to: the embedded one, with and without a model, models of pairs, and a judge."""
+"""What every verifier keeps to: the embedded one, the one that reads, models of pairs, and a judge."""
 
 from __future__ import annotations
 
 import json
 import math
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import Any
 
@@ -14,14 +14,12 @@ from checkstream.grounding.chat import ChatModel, ChatSettings
 from checkstream.grounding.cross_encoder import CrossEncoderVerifier
 from checkstream.grounding.embedded import EmbeddedVerifier
 from checkstream.grounding.judge import LlmJudge
-from checkstream.grounding.meaning import MeaningVerifier
+from checkstream.grounding.reader import ReaderVerifier
 from checkstream.grounding.terms import Claim, Judgement, Passage, Verdict, Verifier
 from checkstream.scoring.manifest import PAIR_LABELS, ModelKind
 from checkstream.scoring.pairs import PairSession
-from checkstream.scoring.sentence_encoder import SentenceEncoder
 from tests import tiny_models
 from tests.scripted_chat import said, scripted
-from tests.tiny_tokenizers import wordpiece
 
 Opened = Callable[[], AbstractAsyncContextManager[Verifier]]
 CLAIM = Claim(text="Ann Smith works at Acme in Paris.", start=0, end=33)
@@ -51,17 +49,18 @@ async def _embedded() -> AsyncIterator[Verifier]:
 
 
 @asynccontextmanager
-async def _meaning() -> AsyncIterator[Verifier]:
-    contents = {"graph": tiny_models.encoder(), "tokenizer": wordpiece()}
-    yield MeaningVerifier(SentenceEncoder(tiny_models.embedding(contents)))
+async def _reader() -> AsyncIterator[Verifier]:
+    yield ReaderVerifier(_pairs(2, PAIR_LABELS[::2]))
 
 
 @asynccontextmanager
 async def _cross_encoder() -> AsyncIterator[Verifier]:
-    contents = {"graph": tiny_models.graph(3, types=2), "tokenizer": tiny_models.pair_tokenizer()}
-    yield CrossEncoderVerifier(
-        PairSession(tiny_models.model(contents, kind=ModelKind.PAIR, labels=PAIR_LABELS, overlap_tokens=2))
-    )
+    yield CrossEncoderVerifier(_pairs(3, PAIR_LABELS))
+
+
+def _pairs(columns: int, labels: Sequence[str]) -> PairSession:
+    contents = {"graph": tiny_models.graph(columns, types=2), "tokenizer": tiny_models.pair_tokenizer()}
+    return PairSession(tiny_models.model(contents, kind=ModelKind.PAIR, labels=labels, overlap_tokens=2))
 
 
 def _answer(asked: Any, _: int) -> Any:
@@ -79,7 +78,7 @@ async def _judge() -> AsyncIterator[Verifier]:
         yield LlmJudge(model)
 
 
-@pytest.fixture(params=[_embedded, _meaning, _cross_encoder, _judge], ids=lambda opened: opened.__name__[1:])
+@pytest.fixture(params=[_embedded, _reader, _cross_encoder, _judge], ids=lambda opened: opened.__name__[1:])
 async def verifier(request: pytest.FixtureRequest) -> AsyncIterator[Verifier]:
     opened: Opened = request.param
     async with opened() as found:

@@ -98,6 +98,26 @@ def test_g28_each_answer_that_went_out_is_scored_once(llm: Llm, both: tuple[Prox
     assert "SSN" not in worker.text + proxy.text
 
 
+def test_a_worker_reads_claims_beside_the_documents_of_the_request(
+    llm: Llm, both: tuple[Proxy, Worker], tmp_path: Path
+) -> None:
+    proxy, _ = both
+    said = "The physician treated the child at the clinic for three weeks."
+    for model, answer in (
+        ("other", "The doctor treated the child at the clinic for three weeks."),
+        ("changed", said.replace("three", "five")),
+    ):
+        llm.put(model, {"choices": [{"content": answer}]})
+        assert ask(proxy, model, checkstream={"documents": [{"id": "notes", "text": said}]})[0] == 200
+    until(lambda: len(stored(tmp_path, "select 1 from results")) == 2, what="two results")
+    results = stored(tmp_path, "select version, report from results")
+    assert all("reader@1" in version for version, _ in results)
+    claims = [json.loads(report)["checkstream"]["claims"] for _, report in results]
+    told = {claim["verdict"]: claim for (claim,) in claims}
+    assert "doctor" in told["supported"]["text"]
+    assert told["contradicted"]["reason"] == "the claim says `five weeks`, the evidence `three weeks`"
+
+
 def test_what_is_scored_is_what_the_caller_got(llm: Llm, tmp_path: Path) -> None:
     llm.put("wrong", {"choices": [{"content": WRONG}, {"content": "Yes."}]})
     with serving(llm, tmp_path) as proxy:

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import openai
 import pytest
 from openai import OpenAI
 
-from tests.e2e.harness import Llm, Proxy, http, until
+from tests.e2e.conftest import POLICY
+from tests.e2e.harness import Llm, Proxy, config, http, running, until
 
 RULES = {"id": "rules", "title": "Returns", "text": "Goods can be returned within 30 days of delivery."}
 WRONG = "Goods can be returned within 60 days of delivery."
@@ -46,6 +48,18 @@ def test_the_sdk_reads_a_whole_answer_with_the_result(start: Callable[..., Proxy
         assert sound["risk"]["risk_score"] == 0
         old: Any = sdk.completions.create(model="wrong", prompt="How long?", extra_body=DOCUMENTS).model_extra
         assert old["risk"]["risk_score"] == 35
+
+
+def test_a_reply_is_read_by_the_model_where_that_is_asked_for(llm: Llm, tmp_path: Path) -> None:
+    llm.put("other", {"choices": [{"content": "You may send goods back within 30 days of delivery."}]})
+    (tmp_path / "policy.yaml").write_text(POLICY)
+    settings = config(llm.url, tmp_path, ["policy.yaml"], grounding={**INLINE, "inline_ms": 30_000})
+    with running(Proxy({**settings, "verifier": {"kind": "reader"}}, tmp_path)) as proxy, client(proxy) as sdk:
+        told: Any = sdk.chat.completions.create(model="other", messages=ASK, extra_body=DOCUMENTS).model_extra
+        (claim,) = told["checkstream"]["claims"]
+        wrong: Any = sdk.chat.completions.create(model="wrong", messages=ASK, extra_body=DOCUMENTS).model_extra
+        assert wrong["checkstream"]["claims"][0]["verdict"] == "contradicted"
+    assert "read together, the evidence" in claim["reason"]
 
 
 def test_the_sdk_reads_a_stream_whose_last_event_is_the_result(start: Callable[..., Proxy]) -> None:

@@ -16,14 +16,14 @@ from checkstream.evaluation.board.results import Version
 from checkstream.evaluation.board.texts import digest
 from checkstream.evaluation.reading import PATTERNS, ModelReader, PatternReader, Reader, Said
 from checkstream.evaluation.rows import PairRow
-from checkstream.evaluation.verifiers import EMBEDDED, MEANING, PREFIX, open_verifier
+from checkstream.evaluation.verifiers import EMBEDDED, PREFIX, open_verifier
 from checkstream.grounding.terms import Claim, Passage, Verifier
 from checkstream.scoring.manifest import ModelEntry, ModelKind
 from checkstream.scoring.provenance import described_models, installed_models
 
 
 def versions(own: Path | None) -> Mapping[str, Version]:
-    """Return every model that can be on a scoreboard; one of vectors stands under the verifier that compares by them.
+    """Return every model that can be on a scoreboard: not one of vectors, which scores nothing.
 
     Raises:
         ConfigError: `models.yaml` holds faults.
@@ -34,7 +34,7 @@ def versions(own: Path | None) -> Mapping[str, Version]:
     for name, entry in entries.items():
         match entry.kind:
             case ModelKind.EMBEDDING:
-                found[PREFIX + MEANING] = _version(entry)
+                continue
             case ModelKind.PAIR:
                 found[PREFIX + name] = _version(entry)
             case _:

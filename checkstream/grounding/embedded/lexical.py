@@ -43,7 +43,6 @@ class Conflict(StrEnum):
 
 
 _FACTOR = {Conflict.NUMBER: 0.5, Conflict.NAME: 0.65, Conflict.NEGATION: 0.5, Conflict.OPPOSITE: 0.6}
-_TURNING = frozenset({Conflict.NEGATION, Conflict.OPPOSITE})
 _LIKE = 0.5
 """A word with less than this is not there."""
 _ABSENT = 0.6
@@ -60,6 +59,8 @@ class Found(msgspec.Struct, frozen=True):
     """The claim's words."""
     there: str = ""
     """The evidence's words, if it has others in their place."""
+    exchanged: bool = False
+    """Of a name: both stand beside the same word."""
 
 
 class Sentence(msgspec.Struct, frozen=True, eq=False):
@@ -69,8 +70,6 @@ class Sentence(msgspec.Struct, frozen=True, eq=False):
     """The text that offsets are in."""
     read: Reading
     quantities: Sequence[Quantity]
-    first: int = 0
-    """Of a stretch, which word of its passage its own first is."""
 
     @property
     def weight(self) -> float:
@@ -90,9 +89,9 @@ class Coverage(msgspec.Struct, frozen=True, eq=False):
     """Its own words that are the claim's."""
 
 
-def prepared(text: str, words: Sequence[Word], first: int = 0) -> Sentence:
-    """Make words of a text ready to be compared; `first`: which word of their passage the first one is."""
-    return Sentence(text, reading(text, words), numbers.quantities(text, words), first)
+def prepared(text: str, words: Sequence[Word]) -> Sentence:
+    """Make words of a text ready to be compared."""
+    return Sentence(text, reading(text, words), numbers.quantities(text, words))
 
 
 def weight(word: Word) -> float:
@@ -110,24 +109,22 @@ class _Aligned(msgspec.Struct, frozen=True, eq=False):
     factor: float
 
 
-def coverage(claim: Sentence, there: Sentence, passage: Reading, near: Sequence[float] = ()) -> Coverage:
+def coverage(claim: Sentence, there: Sentence, passage: Reading) -> Coverage:
     """Compare a sentence of a claim with a stretch of a passage.
 
     Args:
         claim: the sentence.
         there: the stretch.
         passage: all of the passage.
-        near: of each word of the claim, 0 to 1, how near in meaning the stretch comes to it; empty: nobody knows.
     """
     aligned = _aligned(claim, there)
     found, factor = list(aligned.found), aligned.factor
     for finding, penalty in (_names(claim, there, passage, aligned), _polarity(claim, there, aligned)):
         found += finding
         factor *= penalty
-    strengths = _with_meaning(claim, aligned, near, found) if near else aligned.strength
     total = said = 0.0
     missing: list[str] = []
-    for word, strength in zip(claim.read.words, strengths, strict=True):
+    for word, strength in zip(claim.read.words, aligned.strength, strict=True):
         total += weight(word)
         said += weight(word) * strength
         if strength < _LIKE and weight(word) == 1:
@@ -169,21 +166,6 @@ def _aligned(claim: Sentence, there: Sentence) -> _Aligned:
     return _Aligned(places, strengths, found, max(factor, _FACTOR[Conflict.NUMBER] ** 2))
 
 
-def _with_meaning(claim: Sentence, aligned: _Aligned, near: Sequence[float], found: Sequence[Found]) -> list[float]:
-    """Return how far each word is there, by its form or by its meaning.
-
-    Numbers and names are there or not: others are near them in meaning. So are opposites; where one is found, meaning
-    is not asked at all.
-    """
-    if any(each.conflict in _TURNING for each in found):
-        return aligned.strength
-    exact = names.names(claim.read) | {at for each in claim.quantities for at in range(each.first, each.last + 1)}
-    return [
-        strength if at in exact else max(strength, like)
-        for at, (strength, like) in enumerate(zip(aligned.strength, near, strict=True))
-    ]
-
-
 def _other(said: Quantity, claim: Sentence, there: Sentence) -> Quantity | None:
     """Return a number of evidence that says something else of the same kind, and is none of the claim's."""
     return next(
@@ -215,7 +197,8 @@ def _names(claim: Sentence, there: Sentence, passage: Reading, aligned: _Aligned
         return [], _ELSEWHERE
     shown = "" if other is None else _word(there, other)
     factor = _FACTOR[Conflict.NAME] ** min(len(lacking), 2)
-    return [Found(Conflict.NAME, _word(claim, lacking[0]), shown)], factor
+    exchanged = other is not None and names.exchanged(claim.read, lacking, there.read)
+    return [Found(Conflict.NAME, _word(claim, lacking[0]), shown, exchanged)], factor
 
 
 def _polarity(claim: Sentence, there: Sentence, aligned: _Aligned) -> tuple[list[Found], float]:

@@ -6,6 +6,8 @@ every word: there capitals say nothing, and no name is looked for.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from checkstream.grounding.embedded.reading import Reading, Word, found_stem
 
 _GERMAN = frozenset(
@@ -52,6 +54,28 @@ def displaced(claim: Reading, there: Reading) -> int | None:
         if found_stem(there.words[at].stem, claim)[0] is None:
             return at
     return None
+
+
+def exchanged(claim: Reading, lacking: Sequence[int], there: Reading) -> bool:
+    """Tell whether a name that only evidence has stands beside the same word as one that only the claim has.
+
+    Args:
+        claim: a sentence of the claim.
+        lacking: its names that the evidence doesn't have, as numbers of words.
+        there: the evidence.
+    """
+    names_there = names(there) | ({0} if opens_as_name(there) else set())
+    strangers = [at for at in names_there if found_stem(there.words[at].stem, claim)[0] is None]
+    return any(
+        _stem_at(claim, at + step) == _stem_at(there, other + step) != ""
+        for at in lacking
+        for other in strangers
+        for step in (-1, 1)
+    )
+
+
+def _stem_at(text: Reading, at: int) -> str:
+    return text.words[at].stem if 0 <= at < len(text.words) else ""
 
 
 def abbreviated(word: Word, there: Reading) -> bool:

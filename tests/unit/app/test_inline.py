@@ -182,10 +182,10 @@ async def test_what_opens_for_longer_than_an_answer_may_wait_is_open_for_a_later
     ready, opened = threading.Event(), []
 
     @contextlib.asynccontextmanager
-    async def slow(*settings: Any) -> AsyncIterator[Verifiers]:
+    async def slow(*settings: Any, waiting: bool) -> AsyncIterator[Verifiers]:
         opened.append(settings)
         await asyncio.to_thread(ready.wait)
-        async with open_verifiers(*settings) as verifiers:
+        async with open_verifiers(*settings, waiting=waiting) as verifiers:
             yield verifiers
 
     monkeypatch.setattr(verifiers, "open_verifiers", slow)

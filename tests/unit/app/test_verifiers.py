@@ -1,13 +1,17 @@
 from __future__ import annotations
 
+import hashlib
+import json
 import threading
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Literal
 
 import msgspec
 import pytest
 
 from checkstream.app.verifiers import Threaded, open_verifiers
+from checkstream.config import bundled
 from checkstream.config.background import VerifierSettings
 from checkstream.config.parts import Secret
 from checkstream.errors import ConfigError, ScoringError
@@ -15,14 +19,19 @@ from checkstream.grounding.claims import claims
 from checkstream.grounding.terms import Claim, Entailment, Judgement, Passage, Verdict
 from checkstream.scoring.pairs import PairSession
 from checkstream.scoring.pull import pull
+from tests import tiny_models
 from tests.scripted_chat import Asked, scripted
 from tests.tiny_models import own_pairs
 
 ANSWER = "Goods can be returned within 30 days of delivery."
 
 
-async def test_the_embedded_verifier_judges_and_answers_for_rag_verification() -> None:
-    async with open_verifiers(VerifierSettings()) as verifiers:
+@pytest.mark.parametrize("kind", ["embedded", "reader"])
+async def test_a_verifier_of_this_machine_judges_and_answers_for_rag_verification(
+    kind: Literal["embedded", "reader"],
+) -> None:
+    async with open_verifiers(VerifierSettings(kind=kind)) as verifiers:
+        assert verifiers.verifier.name == kind
         (found,) = await verifiers.verifier.judge(claims(ANSWER), [Passage(id="p", text=ANSWER)])
         (chance,) = await verifiers.verifier.entailed([(ANSWER, ANSWER)])
         reply = await verifiers.judge.alignment("q", ANSWER, [Passage(id="p", text=ANSWER)])
@@ -79,14 +88,61 @@ async def test_the_event_loop_does_none_of_the_work() -> None:
     assert threading.get_ident() not in where.threads
 
 
-async def test_the_model_of_meanings_is_opened_where_it_is_configured() -> None:
-    said, other = "The physician treated the child at the clinic.", "The doctor treated the kid at the hospital."
-    async with open_verifiers(VerifierSettings(kind="meaning")) as verifiers:
-        (found,) = await verifiers.verifier.judge(claims(other), [Passage(id="p", text=said)])
-        assert verifiers.verifier.name == "embedded+meaning"
-    async with open_verifiers(VerifierSettings()) as verifiers:
-        (without,) = await verifiers.verifier.judge(claims(other), [Passage(id="p", text=said)])
-    assert found.score > without.score + 0.1
+@pytest.mark.parametrize(("waiting", "name"), [(False, "reader"), (True, "embedded")])
+async def test_where_nothing_is_configured_workers_read_and_replies_do_not_wait_for_it(
+    waiting: bool, name: str
+) -> None:
+    async with open_verifiers(VerifierSettings(), waiting=waiting) as verifiers:
+        assert verifiers.verifier.name == name
+
+
+async def test_what_is_said_in_other_words_is_supported_and_another_number_is_not_voted_down() -> None:
+    said = "The physician treated the child at the clinic for three weeks."
+    async with open_verifiers(VerifierSettings(kind="reader")) as verifiers:
+        told = claims("The doctor treated the kid at the clinic. The physician treated the child for five weeks.")
+        other, changed = await verifiers.verifier.judge(told, [Passage(id="p", text=said)])
+    async with open_verifiers(VerifierSettings(kind="embedded")) as verifiers:
+        without, _ = await verifiers.verifier.judge(told, [Passage(id="p", text=said)])
+    assert other.verdict is Verdict.SUPPORTED
+    assert without.verdict is not Verdict.SUPPORTED
+    assert (changed.verdict, changed.reason) == (
+        Verdict.CONTRADICTED,
+        "the claim says `five weeks`, the evidence `three weeks`",
+    )
+
+
+@pytest.mark.parametrize(
+    ("broken", "reason"),
+    [("model.onnx", "graph"), ("tokenizer.json", "tokenizer"), ("missing", "model.onnx"), ("changed", "sha256")],
+)
+async def test_a_reader_whose_files_are_not_sound_is_refused_with_what_does_without(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, broken: str, reason: str
+) -> None:
+    monkeypatch.setattr("checkstream.app.verifiers.bundled", lambda kind: tmp_path / kind)
+    hostile_reader(tmp_path / "models", broken)
+    with pytest.raises(ConfigError) as told:
+        async with open_verifiers(VerifierSettings()):
+            pass
+    (fault,) = told.value.faults
+    assert (fault.file, "kind: embedded" in fault.advice) == ("model reader", True)
+    assert reason in fault.reason
+
+
+def hostile_reader(folder: Path, broken: str) -> None:
+    """Write the manifest and the files of `reader`, one of them broken; pinned as they are, but for `changed`."""
+    (folder / "reader").mkdir(parents=True)
+    manifest = json.loads((bundled("models") / "manifest.json").read_bytes())
+    (entry,) = [each for each in manifest["models"] if each["name"] == "reader"]
+    contents = {"model.onnx": tiny_models.graph(2, types=2), "tokenizer.json": tiny_models.pair_tokenizer()}
+    if broken in contents:
+        contents[broken] = b"\x08\x07" + b"{" * 64
+    for file in entry["files"]:
+        name = Path(file["path"]).name
+        data = contents[name]
+        file |= {"sha256": hashlib.sha256(data).hexdigest(), "bytes": len(data)}
+        if broken != "missing" or name != "model.onnx":
+            (folder / "reader" / name).write_bytes(data[:-1] + b"!" if broken == "changed" else data)
+    (folder / "manifest.json").write_text(json.dumps({**manifest, "models": [entry]}))
 
 
 async def test_a_model_of_pairs_judges_and_its_failure_is_the_embedded_verifiers_turn(
@@ -112,7 +168,7 @@ def fail(*_: object) -> None:
 async def test_a_model_that_compares_no_texts_is_no_cross_encoder(tmp_path: Path, name: str) -> None:
     models = own_pairs(tmp_path)
     await pull(models)
-    with pytest.raises(ConfigError, match=f"no model `{name}` of the kind `pair`; known: `nli`"):
+    with pytest.raises(ConfigError, match=f"no model `{name}` of the kind `pair`; known: `reader`, `nli`"):
         async with open_verifiers(VerifierSettings(kind="cross_encoder", model=name), models):
             pass
 
@@ -122,7 +178,10 @@ async def test_a_model_that_compares_no_texts_is_no_cross_encoder(tmp_path: Path
     [
         {"kind": "cross_encoder"},
         {"kind": "cross_encoder", "model": "nli", "url": "https://x/v1"},
-        {"kind": "meaning", "model": "nli"},
+        {"kind": "reader", "model": "nli"},
+        {"model": "nli"},
+        {"url": "https://x/v1"},
+        {"kind": "meaning"},
         {"kind": "embedded", "url": "https://x/v1"},
         {"kind": "other"},
     ],

@@ -17,6 +17,7 @@ from checkstream.app.evidence import evidence_embedder
 from checkstream.errors import ChatError, GateError, ScoringError
 from checkstream.gate.bedrock import TITAN, BedrockChat, TitanEmbedder, client
 from checkstream.gate.opening import Connections
+from checkstream.grounding.embedded import EmbeddedVerifier
 from tests.gate_models import DOCUMENTS, fill, settings
 
 MODEL = "anthropic.claude-3-sonnet-20240229-v1:0"
@@ -105,7 +106,7 @@ async def test_a_gate_searches_with_titan_where_its_configuration_says_so(bedroc
     bedrock.answer = {"embedding": [1.0, *[0.0] * 1023], "inputTextTokenCount": 3}
     await fill(str(tmp_path / "evidence.db"), evidence_embedder("titan"))
     asked = settings("http://127.0.0.1:1", evidence={"store": "sqlite:evidence.db", "embedder": "titan"})
-    async with Connections(tmp_path, {}, evidence_embedder).open(asked) as opened:
+    async with Connections(tmp_path, {}, evidence_embedder, EmbeddedVerifier).open(asked) as opened:
         _, found = await opened.world.search("anything")
     assert {passage.source for passage in found} == set(DOCUMENTS)
     assert bedrock.asked[-1] == (

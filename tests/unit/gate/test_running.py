@@ -19,6 +19,7 @@ from checkstream.gate.opening import Connections
 from checkstream.gate.running import Gate
 from checkstream.gate.settings import GateSettings
 from checkstream.gate.shared_past import SharedPast
+from checkstream.grounding.embedded import EmbeddedVerifier
 from checkstream.grounding.terms import Verdict
 from tests.elastic.fake import FakeElastic
 from tests.elastic.schema import Unspecified
@@ -51,7 +52,7 @@ async def gate(folder: Path, talk: Say = say, **more: object) -> AsyncIterator[t
         await fill(str(folder / "evidence.db"))
     async with serving(talk) as url:
         ledger = Ledger(folder / "gate.db")
-        yield Gate(ledger, Connections(folder, {}, embedders).open), settings(url, **more)
+        yield Gate(ledger, Connections(folder, {}, embedders, EmbeddedVerifier).open), settings(url, **more)
 
 
 async def test_a_model_that_gets_a_number_wrong_is_blocked_with_claim_evidence_and_reason(tmp_path: Path) -> None:
@@ -151,7 +152,7 @@ async def test_machines_that_share_a_history_tell_regressions_from_each_others_r
         for machine, named, otherwise in (("first", config.history, ""), ("second", "", config.history)):
             (tmp_path / machine).mkdir()
             await fill(str(tmp_path / machine / "evidence.db"))
-            connections = Connections(tmp_path / machine, {}, embedders, otherwise)
+            connections = Connections(tmp_path / machine, {}, embedders, EmbeddedVerifier, otherwise)
             known = Gate(Ledger(tmp_path / machine / "gate.db"), connections.open)
             reports.append(await known.evaluate(msgspec.structs.replace(config, history=named)))
             worse = True
@@ -337,7 +338,7 @@ async def test_a_judge_that_is_late_fails_the_run(tmp_path: Path) -> None:
     async with serving(talk) as url:
         late = {"provider": "openai", "model_id": "judge", "url": url, "timeout_s": 0.3}
         await fill(str(tmp_path / "evidence.db"))
-        known = Gate(Ledger(tmp_path / "gate.db"), Connections(tmp_path, {}, embedders).open)
+        known = Gate(Ledger(tmp_path / "gate.db"), Connections(tmp_path, {}, embedders, EmbeddedVerifier).open)
         with pytest.raises(StepFailed, match=r"step `verdicts` .* the judge failed \(deadline\)"):
             await known.evaluate(settings(url, judge=late))
 
@@ -350,7 +351,7 @@ async def test_an_empty_store_is_told_before_anything_is_asked(tmp_path: Path) -
         return say(model, system, question)
 
     async with serving(talk) as url:
-        known = Gate(Ledger(tmp_path / "gate.db"), Connections(tmp_path, {}, embedders).open)
+        known = Gate(Ledger(tmp_path / "gate.db"), Connections(tmp_path, {}, embedders, EmbeddedVerifier).open)
         with pytest.raises(GateError, match="the store holds no documents"):
             await known.evaluate(settings(url))
     assert asked == []
@@ -360,7 +361,7 @@ async def test_an_empty_store_is_told_before_anything_is_asked(tmp_path: Path) -
 async def test_a_store_that_a_configuration_names_is_not_made(tmp_path: Path, file: str) -> None:
     (tmp_path / "empty.txt").touch()
     with pytest.raises(GateError, match="the store holds no documents"):
-        async with Connections(tmp_path, {}, embedders).open(
+        async with Connections(tmp_path, {}, embedders, EmbeddedVerifier).open(
             settings("http://127.0.0.1:1", evidence={"store": f"sqlite:{file}"})
         ):
             pass
@@ -372,7 +373,7 @@ async def test_a_store_that_a_configuration_names_is_not_made(tmp_path: Path, fi
 async def test_no_path_leads_out_of_the_folder_of_the_configuration(tmp_path: Path, path: str) -> None:
     inside = tmp_path / "inside"
     inside.mkdir()
-    known = Connections(inside, {}, embedders)
+    known = Connections(inside, {}, embedders, EmbeddedVerifier)
     for change in ({"evidence": {"store": f"sqlite:{path}"}}, {"evaluation": {"prompt_library": path}}):
         if "evaluation" in change:
             await fill(str(inside / "evidence.db"))
@@ -384,5 +385,7 @@ async def test_no_path_leads_out_of_the_folder_of_the_configuration(tmp_path: Pa
 async def test_a_key_that_is_not_there_is_told(tmp_path: Path) -> None:
     model = {"provider": "openai", "model_id": "target", "url": "http://127.0.0.1:1", "api_key_env": "NO_SUCH_KEY"}
     with pytest.raises(GateError, match="environment variable `NO_SUCH_KEY` holds no key"):
-        async with Connections(tmp_path, {}, embedders).open(settings("http://127.0.0.1:1", model=model)):
+        async with Connections(tmp_path, {}, embedders, EmbeddedVerifier).open(
+            settings("http://127.0.0.1:1", model=model)
+        ):
             pass

@@ -89,27 +89,6 @@ async def test_many_calls_at_once_give_what_one_gives(encoder: SentenceEncoder) 
         assert np.array_equal(found, expected)
 
 
-async def test_the_rows_of_all_words_add_up_to_their_texts_tokens(encoder: SentenceEncoder) -> None:
-    text = "Ann Smith works at Acme, Paris."
-    spans = [Span(0, 3), Span(4, 9), Span(10, 15), Span(16, 18), Span(19, 23), Span(25, 30)]
-    whole, part, none = await encoder.words([(text, spans), (text, spans[4:5]), (text, [])])
-    assert whole.shape == (6, 16)
-    assert (np.linalg.norm(whole, axis=1) > 0).all()
-    assert np.array_equal(whole[4], part[0])
-    assert none.shape == (0, 16)
-    (all_of_it,) = await encoder.words([(text, [Span(0, len(text))])])
-    (pieces,) = await encoder.words([(text, [*spans[:5], Span(23, 24), spans[5], Span(30, 31)])])
-    assert pieces.sum(axis=0) == pytest.approx(all_of_it[0], abs=1e-4)
-
-
-async def test_words_behind_the_last_window_are_zeros(encoder: SentenceEncoder) -> None:
-    text = "model " * (MOST_WINDOWS * WINDOW)
-    (rows,) = await encoder.words([(text, [Span(at, at + 5) for at in range(0, len(text), 6)])])
-    read = MOST_WINDOWS * (WINDOW - FRAME)
-    assert (np.linalg.norm(rows[:read], axis=1) > 0).all()
-    assert not rows[read:].any()
-
-
 @pytest.mark.parametrize("text", TEXTS)
 @pytest.mark.parametrize("tokenizer", [wordpiece(), wordpiece(symbols=True)])
 def test_tokens_stand_in_their_order_and_inside_the_text(text: str, tokenizer: bytes) -> None:
