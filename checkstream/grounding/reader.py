@@ -45,12 +45,14 @@ VETOED = 0.49
 """What a veto leaves of a score."""
 SURELY = 0.7
 """From this probability on the model has a veto too: of held-out true claims it denies one in seventy so surely, of
-others one in eight."""
+others one in eight. But not over what the evidence says in the claim's own words."""
+_LITERAL = 0.95
+"""From this score of the embedded verifier on it does."""
 _SURE = 0.01
 """A share nearer to 0 or 1 counts as this near."""
 MOST_READ = 3
 """Passages that are read with a claim."""
-_NEARLY = 0.6
+_NEARLY = 0.8
 """A passage that shares less with a claim than this share of what the best one does is not read."""
 
 
@@ -180,6 +182,11 @@ def logit(share: float) -> float:
     return math.log(held / (1 - held))
 
 
+def denies(denied: float, surface: float) -> bool:
+    """Tell whether the model has a veto: it is sure, and the claim isn't there word by word."""
+    return denied >= SURELY and surface < _LITERAL
+
+
 def held_down(score: float) -> float:
     """Return the score of a claim that is vetoed: below `SUPPORTED`, in the order that the claims had."""
     return score * VETOED
@@ -190,7 +197,7 @@ def _judgement(surface: Compared, best: Read) -> Judgement:
     score = together(best.supported, best.denied, own.score)
     if surface.changed:
         return msgspec.structs.replace(own, score=held_down(score))
-    if best.denied >= SURELY:
+    if denies(best.denied, own.score):
         denied = f"read together, the evidence denies it (probability {best.denied:.2f})"
         return msgspec.structs.replace(
             own,

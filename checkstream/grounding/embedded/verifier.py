@@ -55,7 +55,8 @@ class Compared(msgspec.Struct, frozen=True, eq=False):
 
     judgement: Judgement
     changed: bool = False
-    """Evidence has another number or date in the claim's place, or another name in an otherwise equal sentence."""
+    """Evidence has another number or date in the claim's place; or in an otherwise equal sentence another name, a
+    negation that the claim lacks or the other way round, or a word's opposite."""
 
 
 class EmbeddedVerifier:
@@ -207,8 +208,20 @@ def _changed(covered: Coverage) -> bool:
     A name may be another one's where only names are missing; in a sentence that says other things it often is the same
     person's, who is `he` in the evidence.
     """
-    named = any(each.exchanged for each in covered.found) and all(word[:1].isupper() for word in covered.missing)
-    return named or any(each.conflict is Conflict.NUMBER and each.there for each in covered.found)
+    lacking = len(covered.missing)
+    for each in covered.found:
+        match each.conflict:
+            case Conflict.NUMBER:
+                changed = bool(each.there)
+            case Conflict.NAME:
+                changed = each.exchanged and all(word[:1].isupper() for word in covered.missing)
+            case Conflict.NEGATION:
+                changed = not lacking
+            case Conflict.OPPOSITE:
+                changed = lacking <= 1  # the word itself
+        if changed:
+            return True
+    return False
 
 
 def _outright(best: _Best) -> _Best | None:

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from checkstream.evaluation.claims import balanced_accuracy
 from checkstream.evaluation.figures import Interval, auc, bootstrap
 from checkstream.grounding.embedded.verifier import compared, said, sources, whole
-from checkstream.grounding.reader import SUPPORTED, SURELY, held_down, logit, reading, together
+from checkstream.grounding.reader import SUPPORTED, denies, held_down, logit, reading, together
 from checkstream.grounding.terms import Passage, Verdict
 from checkstream.scoring.pairs import PairSession
 from models.training.reader.data import LEFT_OUT, MEASURED, Pair, pool, restricted
@@ -121,7 +121,7 @@ def scores(own: Told, weights: Weights | None = None) -> Floats:
         else:
             total = weights.read * logit(supported) + weights.denied * logit(denied) + weights.surface * logit(surface)
             score = float(1 / (1 + np.exp(-(total + weights.bias))))
-        found.append(held_down(score) if veto or denied >= SURELY else score)
+        found.append(held_down(score) if veto or denies(denied, surface) else score)
     return np.array(found)
 
 

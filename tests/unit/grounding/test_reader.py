@@ -77,6 +77,7 @@ async def test_words_in_another_order_are_not_supported_where_the_model_denies_i
         (SAID.replace("three", "five"), "the claim says `five weeks`, the evidence `three weeks`"),
         ("Ann Lee met Bob on 4 May 2021.", "the claim says `4 May 2021`, the evidence `4 May 2020`"),
         ("Ann Lee met Carl on 4 May 2020.", "the claim names `Carl`, the evidence `Bob`"),
+        ("Ann Lee never met Bob on 4 May 2020.", "claim and evidence differ in whether `met` is denied"),
     ],
 )
 async def test_another_number_date_or_name_is_never_voted_down(text: str, reason: str) -> None:

@@ -12,6 +12,7 @@ from checkstream.errors import ModelError
 from checkstream.scoring import open_session, read_whole
 from checkstream.scoring.catalog import load_models, read_manifest
 from checkstream.scoring.manifest import ModelKind
+from checkstream.scoring.pairs import PairSession
 from checkstream.scoring.sentence_encoder import SentenceEncoder
 
 DATA = b'{"fillers": [], "classes": {}, "damping": [], "groups": []}'
@@ -83,6 +84,10 @@ def test_every_model_that_comes_with_the_package_loads_and_has_a_card() -> None:
         assert (root / model.entry.card).is_file()
         if model.entry.kind is ModelKind.EMBEDDING:
             assert SentenceEncoder(model).dimensions == 384
+            continue
+        if model.entry.kind is ModelKind.PAIR:
+            (read,) = PairSession(model).read("The mill burnt down in 1882.", "The mill burnt.")
+            assert set(read.scores) == set(model.labels)
             continue
         session = open_session(model)
         assert read_whole(session, "hello").scores.shape == (len(model.labels),)
