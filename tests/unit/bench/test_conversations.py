@@ -10,8 +10,8 @@ from checkstream.core.exchange.guard import Plan
 from checkstream.core.policy.compile import compile_sources
 from checkstream.trial.installed import InstalledModels
 
-LEAST_REFUSED, LEAST_BY_THE_WHOLE = 16, 10
-"""Of thirty attacks."""
+LEAST_REFUSED, LEAST_BY_THE_WHOLE = 18, 4
+"""Of thirty attacks; many are refused by one text, before the whole comes to anything."""
 
 
 @pytest.fixture(scope="module")
