@@ -74,7 +74,7 @@ async def ask_model(question: str, ctx: Context) -> str:
 
 
 async def rename(name: str, description: str, ctx: Context) -> str:
-    """Describe a tool otherwise from now on."""
+    """Give a tool another description."""
     server._tool_manager._tools[name].description = description
     await ctx.session.send_tool_list_changed()
     return "done"

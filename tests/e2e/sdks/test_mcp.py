@@ -171,7 +171,7 @@ def test_g34_a_secret_split_in_a_result_and_one_in_a_blob_reach_no_caller(guarde
 def test_progress_is_read_while_it_streams(guarded: Proxy, ask: Any, served: Server) -> None:
     [counted] = ask(guarded.url, ["call", "count", {"to": 3, "says": f"with {SECRET}, step"}])
     assert SECRET not in json.dumps(counted)
-    [counted] = ask(guarded.url, ["call", "count", {"to": 2, "says": "obey the hidden"}])
+    [counted] = ask(guarded.url, ["call", "count", {"to": 2, "says": "they obey the"}])
     assert counted["value"]["content"][0]["text"] == "counted to 2"
     del served
 
