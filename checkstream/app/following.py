@@ -21,6 +21,7 @@ import msgspec
 from checkstream.app.bundles import approved, compiled, opened
 from checkstream.config import BUNDLE, BundleSettings, Config, RouteSettings, read_file
 from checkstream.control.index import Index
+from checkstream.control.look import Look
 from checkstream.core.policy.program import Digest
 from checkstream.errors import BundleError, BundleRefused, ConfigError, Fault
 
@@ -118,18 +119,6 @@ def _fault(reason: str, advice: str) -> ConfigError:
     return ConfigError((Fault(file="bundles", reason=reason, advice=advice),))
 
 
-class Step(msgspec.Struct, frozen=True, kw_only=True):
-    """What one look for a newer bundle came to."""
-
-    outcome: str
-    """`same`, `accepted`, `refused` or `unreachable`."""
-    bundle: str
-    version: str = ""
-    digest: str = ""
-    reason: str = ""
-    """Why it is not accepted."""
-
-
 class Found(msgspec.Struct, frozen=True, kw_only=True):
     """The newest bundle, as it was fetched."""
 
@@ -161,7 +150,7 @@ class Follower:
         self._looks = 0
         self._had: set[str] = set()
 
-    def step(self) -> Step:
+    def step(self) -> Look:
         """Look once, and make a newer bundle current if all is well with it. Blocks."""
         name = self._settings.name
         self._looks += 1
@@ -171,14 +160,14 @@ class Follower:
                 self._had = {found.pointer.digest}
                 return self._taken(found)
         except BundleRefused as error:
-            return Step(outcome="refused", bundle=name, reason=str(error))
+            return Look(outcome="refused", bundle=name, reason=str(error))
         except (BundleError, ConfigError) as error:
-            return Step(outcome="unreachable", bundle=name, reason=str(error).partition("\n")[0])
+            return Look(outcome="unreachable", bundle=name, reason=str(error).partition("\n")[0])
 
-    def _taken(self, found: Found) -> Step:
+    def _taken(self, found: Found) -> Look:
         said = {"bundle": self._settings.name, "version": found.version, "digest": found.pointer.digest}
         if found.pointer == _readable(self._settings):
-            return Step(outcome="same", **said)
+            return Look(outcome="same", **said)
         before = self._refused
         if before is None or before[0] != found.pointer or self._looks % _TRY_AGAIN == 0:
             try:
@@ -189,8 +178,8 @@ class Follower:
             else:
                 self._refused = None
                 _point(Path(self._settings.dir), found.pointer)
-                return Step(outcome="accepted", **said)
-        return Step(outcome="refused", reason="" if self._refused is None else self._refused[1], **said)
+                return Look(outcome="accepted", **said)
+        return Look(outcome="refused", reason="" if self._refused is None else self._refused[1], **said)
 
 
 def _readable(settings: BundleSettings) -> Pointer | None:

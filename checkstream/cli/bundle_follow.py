@@ -13,11 +13,12 @@ from pathlib import Path
 
 from checkstream.app import load
 from checkstream.app.bundles import approved, compiled, opened
-from checkstream.app.following import Follower, Found, Pointer, Step
+from checkstream.app.following import Follower, Found, Pointer
 from checkstream.cli.bundle_test import failing
 from checkstream.cli.results import safe, write_json
 from checkstream.config import BundleSettings, load_config, read_file
 from checkstream.control import fetching
+from checkstream.control.look import Look
 from checkstream.errors import BundleError, BundleRefused
 
 _SPREAD = 0.2
@@ -86,7 +87,7 @@ def follower_of(file: Path, settings: BundleSettings) -> Follower:
     return Follower(settings, fetch, accept)
 
 
-def _show(step: Step) -> None:
+def _show(step: Look) -> None:
     named = f"{step.bundle} {step.version}".strip()
     digest = f" ({step.digest[:12]})" if step.digest else ""
     reason = f": {step.reason}" if step.reason else ""

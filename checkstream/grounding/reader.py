@@ -14,12 +14,12 @@ import asyncio
 import heapq
 import math
 import threading
-from collections.abc import Iterable, Sequence
-from typing import Protocol
+from collections.abc import Sequence
 
 import msgspec
 
 from checkstream.errors import ScoringError
+from checkstream.grounding.cross_encoder import PairReader
 from checkstream.grounding.embedded.verifier import (
     Compared,
     Said,
@@ -33,7 +33,6 @@ from checkstream.grounding.embedded.verifier import (
 from checkstream.grounding.joined import joined, room_beside, shared, text_of
 from checkstream.grounding.terms import Claim, Entailment, Excerpt, Judgement, Passage, Verdict
 from checkstream.scoring.manifest import PAIR_LABELS
-from checkstream.scoring.pairs import PairReading
 
 _ENTAILMENT, _, _CONTRADICTION = PAIR_LABELS
 SUPPORTED, WEAKLY = 0.5, 0.3
@@ -54,21 +53,6 @@ MOST_READ = 3
 """Passages that are read with a claim."""
 _NEARLY = 0.8
 """A passage that shares less with a claim than this share of what the best one does is not read."""
-
-
-class PairReader(Protocol):
-    """Reads two texts together; `scoring.pairs.PairSession` does."""
-
-    name: str
-    version: str
-
-    def read(self, premise: str, claim: str) -> Iterable[PairReading]:
-        """Read a claim with every piece of a premise; nothing where one of the two holds no token.
-
-        Raises:
-            ScoringError: the model failed.
-        """
-        ...
 
 
 class Read(msgspec.Struct, frozen=True):

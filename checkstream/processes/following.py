@@ -11,22 +11,13 @@ from pathlib import Path
 
 import msgspec
 
+from checkstream.control.look import Look
 from checkstream.processes.child import program
 from checkstream.processes.restarts import Restarts
 from checkstream.telemetry.logs import Log
 
 _MAX_LINE = 1 << 20
 _END_S = 10.0
-
-
-class Look(msgspec.Struct, frozen=True, kw_only=True):
-    """What one look came to, as `checkstream bundle follow --json` says it."""
-
-    outcome: str
-    bundle: str
-    version: str = ""
-    digest: str = ""
-    reason: str = ""
 
 
 async def follow(config_file: Path, log: Log, count: Callable[[str], None]) -> None:

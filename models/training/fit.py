@@ -176,8 +176,7 @@ def fit(
     progress = Progress(total=total)
     state = _State(model, optimiser, schedule, progress, _marks(model, settings, first))
     done = state.resume(checkpoint) if checkpoint is not None else 0
-    step, since, saved = 0, time.monotonic(), time.monotonic()
-    losses, late = progress.pending, False
+    step, late, losses, since, saved = 0, False, progress.pending, time.monotonic(), time.monotonic()
     for epoch in range(epochs):
         chosen = examples(epoch) if callable(examples) else examples
         lengths = [len(example.ids) for example in chosen]

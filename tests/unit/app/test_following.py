@@ -10,9 +10,10 @@ import msgspec
 import pytest
 
 from checkstream.app.bundles import compiled
-from checkstream.app.following import Follower, Found, Pointer, Step, current, expanded, pointers
+from checkstream.app.following import Follower, Found, Pointer, current, expanded, pointers
 from checkstream.config import BundleSettings, Config
 from checkstream.config.settings import Match, RouteSettings
+from checkstream.control.look import Look
 from checkstream.control.weight import approval_of
 from checkstream.errors import BundleRefused, BundleUnreachable, ConfigError
 from tests.bundled import LOGS, STOPS, World, index_of
@@ -47,7 +48,7 @@ def test_a_program_is_the_files_of_its_policies(tmp_path: Path, settings: Bundle
     assert current(settings) is None
     with pytest.raises(ConfigError, match="no bundle `retail` has been fetched yet"):
         expanded(routes(settings, "bundle:chat"))
-    assert follower.step() == Step(outcome="accepted", bundle="retail", version="1", digest=found.pointer.digest)
+    assert follower.step() == Look(outcome="accepted", bundle="retail", version="1", digest=found.pointer.digest)
     assert follower.step().outcome == "same"
     config, bundle = expanded(routes(settings, "builtin:default", "bundle:chat"))
     assert bundle == f"retail@1#{found.pointer.digest[:12]}"
