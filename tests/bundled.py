@@ -9,13 +9,13 @@ from pathlib import Path
 from securesystemslib.signer import CryptoSigner
 
 from checkstream.app.bundles import Files, approved, built, compiled, opened
-from checkstream.control.fetching import Fetched, Fetcher, fetch
-from checkstream.control.index import Index, read_index
-from checkstream.control.repository import Repository
-from checkstream.control.signers import open_signer, write_key_pair
-from checkstream.control.trust import approval_target, bundle_target, file_target
-from checkstream.control.weight import approval_of
-from checkstream.control.written import WrittenBundle, WrittenProgram, WrittenTrust, read_trust_file
+from checkstream.control.bundles.fetching import Fetched, Fetcher, fetch
+from checkstream.control.bundles.index import Index, read_index
+from checkstream.control.bundles.repository import Repository
+from checkstream.control.bundles.signers import open_signer, write_key_pair
+from checkstream.control.bundles.trust import approval_target, bundle_target, file_target
+from checkstream.control.bundles.weight import approval_of
+from checkstream.control.bundles.written import WrittenBundle, WrittenProgram, WrittenTrust, read_trust_file
 
 PEOPLE = ("ann", "ben", "publisher", "eve", "eli", "ruth", "rob")
 TRUST = """

@@ -16,7 +16,7 @@ import checkstream
 from checkstream.app.lists import given, lists_beside
 from checkstream.app.models import asked, labels_of
 from checkstream.config import advice_for, policy_file, read_file
-from checkstream.control.index import (
+from checkstream.control.bundles.index import (
     INDEX,
     MODELS,
     BundledCases,
@@ -26,8 +26,8 @@ from checkstream.control.index import (
     program_path,
     read_index,
 )
-from checkstream.control.weight import approval_of
-from checkstream.control.written import WrittenBundle, WrittenProgram
+from checkstream.control.bundles.weight import approval_of
+from checkstream.control.bundles.written import WrittenBundle, WrittenProgram
 from checkstream.core.policy.classifiers import Installed
 from checkstream.core.policy.compile import compile_sources
 from checkstream.core.policy.nodes import Given

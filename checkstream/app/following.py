@@ -20,8 +20,8 @@ import msgspec
 
 from checkstream.app.bundles import approved, compiled, opened
 from checkstream.config import BUNDLE, BundleSettings, Config, RouteSettings, read_file
-from checkstream.control.index import Index
-from checkstream.control.look import Look
+from checkstream.control.bundles.index import Index
+from checkstream.control.bundles.look import Look
 from checkstream.core.policy.program import Digest
 from checkstream.errors import BundleError, BundleRefused, ConfigError, Fault
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from checkstream.cli import bundle_diff, bundle_test
 from checkstream.cli.parser import Commands, Parser
-from checkstream.control import PASSPHRASE
+from checkstream.control.bundles import PASSPHRASE
 from checkstream.errors import BundleError
 
 _EXAMPLES = """examples:
@@ -23,7 +23,7 @@ _EXAMPLES = """examples:
   checkstream bundle follow --config checkstream.yaml --once
   checkstream bundle fetch https://bundles.example/ --root root.json --name retail --state var/ -o current/
 
-The guide is checkstream/control/README.md.
+The guide is checkstream/control/bundles/README.md.
 """
 _KEY = (
     "private key: a file or env:VARIABLE with PEM, or NAME=URI of a key that stays where it is (hsm:, awskms:, "

@@ -15,14 +15,14 @@ from checkstream.app.bundles import Files, approved, built, compiled, opened
 from checkstream.cli.bundle_diff import digest_of
 from checkstream.cli.results import counted, safe, write_json
 from checkstream.config import read_file
-from checkstream.control import fetching
-from checkstream.control.fetching import Fetched, Fetcher
-from checkstream.control.index import INDEX, Index
-from checkstream.control.repository import Repository
-from checkstream.control.signers import open_signer, write_key_pair
-from checkstream.control.trust import approval_target, approves, bundle_target, file_target
-from checkstream.control.weight import approval_of
-from checkstream.control.written import read_bundle_file, read_trust_file
+from checkstream.control.bundles import fetching
+from checkstream.control.bundles.fetching import Fetched, Fetcher
+from checkstream.control.bundles.index import INDEX, Index
+from checkstream.control.bundles.repository import Repository
+from checkstream.control.bundles.signers import open_signer, write_key_pair
+from checkstream.control.bundles.trust import approval_target, approves, bundle_target, file_target
+from checkstream.control.bundles.weight import approval_of
+from checkstream.control.bundles.written import read_bundle_file, read_trust_file
 from checkstream.core.policy.program import Program
 from checkstream.errors import BundleError
 

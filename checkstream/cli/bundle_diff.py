@@ -13,7 +13,7 @@ import msgspec
 from checkstream.app.bundles import compiled, opened
 from checkstream.cli.parser import Commands, Parser
 from checkstream.cli.results import counted, safe, write_json
-from checkstream.control.weight import weighty
+from checkstream.control.bundles.weight import weighty
 from checkstream.core.policy.program import Program, RuleMeta, Signal
 
 

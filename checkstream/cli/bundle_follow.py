@@ -17,8 +17,8 @@ from checkstream.app.following import Follower, Found, Pointer
 from checkstream.cli.bundle_test import failing
 from checkstream.cli.results import safe, write_json
 from checkstream.config import BundleSettings, load_config, read_file
-from checkstream.control import fetching
-from checkstream.control.look import Look
+from checkstream.control.bundles import fetching
+from checkstream.control.bundles.look import Look
 from checkstream.errors import BundleError, BundleRefused
 
 _SPREAD = 0.2

@@ -11,7 +11,7 @@ from checkstream.cli.parser import Commands, Parser
 from checkstream.cli.policy_test import Tested, add_splits, show, tried
 from checkstream.cli.results import write_json
 from checkstream.cli.sources import installed_labels
-from checkstream.control.index import Index
+from checkstream.control.bundles.index import Index
 from checkstream.trial.cases import read_cases
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import msgspec
 
-from checkstream.control.look import Look
+from checkstream.control.bundles.look import Look
 from checkstream.processes.child import program
 from checkstream.processes.restarts import Restarts
 from checkstream.telemetry.logs import Log

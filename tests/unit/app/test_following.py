@@ -13,8 +13,8 @@ from checkstream.app.bundles import compiled
 from checkstream.app.following import Follower, Found, Pointer, current, expanded, pointers
 from checkstream.config import BundleSettings, Config
 from checkstream.config.settings import Match, RouteSettings
-from checkstream.control.look import Look
-from checkstream.control.weight import approval_of
+from checkstream.control.bundles.look import Look
+from checkstream.control.bundles.weight import approval_of
 from checkstream.errors import BundleRefused, BundleUnreachable, ConfigError
 from tests.bundled import LOGS, STOPS, World, index_of
 

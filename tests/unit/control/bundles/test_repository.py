@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from checkstream.control.metadata import write_whole
-from checkstream.control.repository import Repository
-from checkstream.control.signers import open_signer, write_key_pair
+from checkstream.control.bundles.metadata import write_whole
+from checkstream.control.bundles.repository import Repository
+from checkstream.control.bundles.signers import open_signer, write_key_pair
 from checkstream.errors import BundleError, BundleRefused, ConfigError
 from tests.bundled import LOGS, STOPS, TRUST, World
 
@@ -284,7 +284,7 @@ def test_a_publishing_that_was_broken_off_is_done_again(world: World, monkeypatc
         world.sign(world.files(STOPS, LOGS.replace("trial", f"trial {writes}"), version=version))
         left[0] = writes
         with monkeypatch.context() as patched:
-            patched.setattr("checkstream.control.repository.write_whole", ends)
+            patched.setattr("checkstream.control.bundles.repository.write_whole", ends)
             try:
                 world.publish()
             except Ended:

@@ -27,9 +27,15 @@ from tuf.api.metadata import Metadata, Root, TargetFile, Targets
 from tuf.ngclient import Updater, UpdaterConfig
 from tuf.ngclient.fetcher import FetcherInterface
 
-from checkstream.control.index import INDEX, MAX_INDEX_BYTES, Index, file_of, read_index
-from checkstream.control.trust import approval_target, bundle_target, delegated_roles, file_target, require_two_roles
-from checkstream.control.weight import MAX_APPROVAL_BYTES, Approval, read_approval
+from checkstream.control.bundles.index import INDEX, MAX_INDEX_BYTES, Index, file_of, read_index
+from checkstream.control.bundles.trust import (
+    approval_target,
+    bundle_target,
+    delegated_roles,
+    file_target,
+    require_two_roles,
+)
+from checkstream.control.bundles.weight import MAX_APPROVAL_BYTES, Approval, read_approval
 from checkstream.errors import BundleRefused, BundleUnreachable
 
 _CONNECT_S, _READ_S = 10.0, 20.0

@@ -15,7 +15,7 @@ from typing import Annotated, Literal
 import msgspec
 from msgspec import Meta
 
-from checkstream.control.index import Name
+from checkstream.control.bundles.index import Name
 from checkstream.core.cel.code import JUMPS, Op
 from checkstream.core.cel.functions import FUNCTIONS
 from checkstream.core.policy.action import LogEvent

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from checkstream.control.weight import approval_of, read_approval, weighty
+from checkstream.control.bundles.weight import approval_of, read_approval, weighty
 from checkstream.core.policy.compile import compile_sources
 from checkstream.core.policy.program import Program
 from checkstream.errors import BundleRefused

@@ -17,7 +17,7 @@ from securesystemslib.signer import Key, SSlibKey
 from tuf.api.metadata import DelegatedRole, Delegations, Role, Root, Targets
 
 from checkstream.config import read_file
-from checkstream.control.written import TOP, Delegated, WrittenTrust
+from checkstream.control.bundles.written import TOP, Delegated, WrittenTrust
 from checkstream.errors import BundleError, BundleRefused
 
 _DAYS = "x-checkstream-days"

@@ -29,8 +29,8 @@ from tuf.api.metadata import (
     VerificationResult,
 )
 
-from checkstream.control.metadata import Kind, hashed, read_metadata, write_whole
-from checkstream.control.trust import (
+from checkstream.control.bundles.metadata import Kind, hashed, read_metadata, write_whole
+from checkstream.control.bundles.trust import (
     approves,
     days_of,
     delegated_roles,
@@ -40,7 +40,7 @@ from checkstream.control.trust import (
     root_of,
     targets_of,
 )
-from checkstream.control.written import TOP, WrittenTrust
+from checkstream.control.bundles.written import TOP, WrittenTrust
 from checkstream.errors import BundleError
 
 NEXT = "next"

@@ -12,7 +12,7 @@ from msgspec import Meta
 from checkstream.config import read_file
 from checkstream.config.parts import Settings
 from checkstream.config.reader import build, read_tree
-from checkstream.control.index import Name
+from checkstream.control.bundles.index import Name
 from checkstream.core.policy import nodes
 from checkstream.core.policy.program import Word
 from checkstream.errors import ConfigError, Fault

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from checkstream.app.bundles import compiled, opened
-from checkstream.control.index import MAX_INDEX_BYTES, read_index
+from checkstream.control.bundles.index import MAX_INDEX_BYTES, read_index
 from checkstream.errors import BundleRefused
 from tests.bundled import STOPS, World
 

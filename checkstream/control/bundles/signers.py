@@ -19,8 +19,8 @@ from cryptography.hazmat.primitives.serialization import (
 from securesystemslib.signer import SIGNER_FOR_URI_SCHEME, CryptoSigner, Key, Signer, SSlibKey
 
 from checkstream.config import read_file
-from checkstream.control import PASSPHRASE
-from checkstream.control.trust import name_of
+from checkstream.control.bundles import PASSPHRASE
+from checkstream.control.bundles.trust import name_of
 from checkstream.errors import BundleError
 
 _ENV = "env:"

@@ -16,9 +16,9 @@ from typing import Any
 import pytest
 from tuf.api.metadata import Delegations, Metadata, TargetFile, Targets
 
-from checkstream.control import fetching
-from checkstream.control.metadata import hashed
-from checkstream.control.trust import approval_target, delegated_roles
+from checkstream.control.bundles import fetching
+from checkstream.control.bundles.metadata import hashed
+from checkstream.control.bundles.trust import approval_target, delegated_roles
 from checkstream.errors import BundleRefused, BundleUnreachable
 from tests.bundled import LOGS, STOPS, World, index_of
 
