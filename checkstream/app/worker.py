@@ -18,21 +18,12 @@ from checkstream.app.profiles import profiles, scorers
 from checkstream.app.verifiers import Verifiers, open_verifiers
 from checkstream.config import Address, Config, JobsSettings, reveal
 from checkstream.errors import ConfigError, Fault
-from checkstream.jobs import (
-    Hook,
-    Reaction,
-    Scoring,
-    Watching,
-    WebhookCaller,
-    Worker,
-    WorkerSettings,
-    open_queue,
-    signing_key,
-)
+from checkstream.jobs import Reaction, Scoring, Watching, WebhookCaller, Worker, WorkerSettings, open_queue
 from checkstream.jobs.backoff import Backoff
 from checkstream.listen import Hosts, Listener, Times
 from checkstream.telemetry.logs import LibraryLogs, Log, open_log
 from checkstream.telemetry.metrics import CONTENT_TYPE, Metrics
+from checkstream.webhooks import Hook, signing_key
 
 _TIMES = Times(header_s=10.0, write_s=30.0)
 
@@ -55,6 +46,7 @@ def hooks_of(config: Config) -> dict[str, Hook]:
 
     Raises:
         ConfigError: a secret can't be read.
+        NoticeUnsent: a secret holds no key.
     """
     return {
         route.name: Hook(route.grounding.webhook.url, signing_key(reveal(route.grounding.webhook.secret)))

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from checkstream.jobs.scoring import Assessment, Scorer, Scoring
     from checkstream.jobs.terms import Marker, Queue
     from checkstream.jobs.watching import Watching
-    from checkstream.jobs.webhook import Hook, WebhookCaller, signing_key
+    from checkstream.jobs.webhook import WebhookCaller
     from checkstream.jobs.worker import Worker, WorkerSettings
 
 __all__ = [
@@ -26,7 +26,6 @@ __all__ = [
     "Exchange",
     "Feeder",
     "FeederSettings",
-    "Hook",
     "Load",
     "Marker",
     "Message",
@@ -41,7 +40,6 @@ __all__ = [
     "conversation_key",
     "open_queue",
     "sampled",
-    "signing_key",
 ]
 
 _PLACES = {
@@ -49,7 +47,6 @@ _PLACES = {
     "Exchange": "checkstream.jobs.exchange",
     "Feeder": "checkstream.jobs.feeder",
     "FeederSettings": "checkstream.jobs.feeder",
-    "Hook": "checkstream.jobs.webhook",
     "Load": "checkstream.jobs.room",
     "Marker": "checkstream.jobs.terms",
     "Message": "checkstream.jobs.exchange",
@@ -64,7 +61,6 @@ _PLACES = {
     "conversation_key": "checkstream.jobs.exchange",
     "open_queue": "checkstream.jobs.opening",
     "sampled": "checkstream.jobs.room",
-    "signing_key": "checkstream.jobs.webhook",
 }
 
 __getattr__ = face("checkstream.jobs", _PLACES)

@@ -9,11 +9,12 @@ import msgspec
 import pytest
 from aiohttp import web
 
-from checkstream.errors import JobError, JobInvalid
+from checkstream.errors import JobError, JobInvalid, NoticeUnsent
 from checkstream.jobs.exchange import Exchange
 from checkstream.jobs.reaction import Reaction, react
 from checkstream.jobs.terms import Job, Result
-from checkstream.jobs.webhook import Hook, WebhookCaller, sign, signing_key
+from checkstream.jobs.webhook import WebhookCaller
+from checkstream.webhooks import Hook, sign, signing_key
 
 
 class Receiver:
@@ -83,7 +84,7 @@ def test_the_standards_own_example_is_signed_as_there() -> None:
 
 @pytest.mark.parametrize("secret", ["whsec_", "whsec_not base64!", "whsec_====", "whsec_é"])
 def test_a_secret_that_begins_as_one_and_holds_no_key_is_refused_and_not_told(secret: str) -> None:
-    with pytest.raises(JobError, match="no key in base64") as caught:
+    with pytest.raises(NoticeUnsent, match="no key in base64") as caught:
         signing_key(secret)
     assert secret not in str(caught.value).replace("`whsec_`", "")
 

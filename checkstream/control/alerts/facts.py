@@ -1,0 +1,97 @@
+"""What is known of a fleet when its alerts are looked at. Values only; whoever has a store of them makes these."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import msgspec
+
+
+class Traffic(msgspec.Struct, frozen=True, kw_only=True):
+    """The exchanges of one route of a fleet."""
+
+    subject: str
+    """Names the route, such as `shop/chat`."""
+    high_risk: tuple[int, ...]
+    """Exchanges in which a rule of a high severity fired, for each 5 minutes that lie before now, oldest first."""
+    decision_ms: tuple[tuple[float, int], ...]
+    """Decisions of the last 5 minutes: upper bounds in milliseconds, ascending, the last infinite, each with how
+    many took as long as that and longer than the bound before."""
+    budget_ms: float
+    """How long 95 % of decisions may take."""
+
+
+class ScoreHour(msgspec.Struct, frozen=True):
+    """The scores that one classifier gave in one hour."""
+
+    count: int
+    mean: float
+    """0..1; of no meaning where `count` is 0."""
+
+
+class Scores(msgspec.Struct, frozen=True, kw_only=True):
+    """What one classifier says, hour by hour."""
+
+    subject: str
+    """Names it, such as `shop/injection.injection/ingress`."""
+    hours: tuple[ScoreHour, ...]
+    """Whole hours, oldest first; the last is the one that is held against those before."""
+
+
+class Chain(msgspec.Struct, frozen=True, kw_only=True):
+    """One audit chain, as it arrives."""
+
+    subject: str
+    """Node and chain, such as `eu-1/20261129081500ab12cd`."""
+    broken: str = ""
+    """Why it is no chain any more; empty: it is."""
+    silent_s: float
+    """Since its last record or signed head, while its node said that it serves."""
+
+
+class Node(msgspec.Struct, frozen=True, kw_only=True):
+    """One node, as it was last heard of."""
+
+    subject: str
+    unheard_s: float
+    """Since its last attestation."""
+    wanted: str
+    """The bundle that it is to have; empty: any."""
+    reported: str
+    """The bundle that it has; empty: none."""
+    astray_s: float
+    """How long it has had another than the wanted one."""
+    refused: str = ""
+    """Why it is not let in; empty: it is."""
+
+
+class Reviewed(msgspec.Struct, frozen=True, kw_only=True):
+    """What people said in review of what one rule or model had found, in two weeks that follow each other."""
+
+    subject: str
+    right_before: int
+    all_before: int
+    right: int
+    all: int
+
+
+class Spent(msgspec.Struct, frozen=True, kw_only=True):
+    """How much of what may go wrong has gone wrong, in four windows that end now: 5 min, 30 min, 1 h, 6 h."""
+
+    subject: str
+    what: Literal["violations", "cutoff"]
+    allowed: float
+    """The share that may go wrong, 0..1."""
+    windows: tuple[tuple[int, int], tuple[int, int], tuple[int, int], tuple[int, int]]
+    """Gone wrong, and all, in each of the four windows."""
+
+
+class Facts(msgspec.Struct, frozen=True, kw_only=True):
+    """Everything that the conditions look at."""
+
+    traffic: tuple[Traffic, ...] = ()
+    scores: tuple[Scores, ...] = ()
+    chains: tuple[Chain, ...] = ()
+    nodes: tuple[Node, ...] = ()
+    reviewed: tuple[Reviewed, ...] = ()
+    spent: tuple[Spent, ...] = ()
