@@ -1,0 +1,76 @@
+"""How often a rule was right, week by week. Pure.
+
+Only what was drawn by chance counts: what people flag is flagged because it looks wrong. An item counts for all that it
+was drawn from (by one over its share), so that a day with a small share weighs as much as one with a large.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+
+import msgspec
+
+from checkstream.control.review.judging import outcome
+from checkstream.control.review.terms import Item, Word
+
+WEEK_S = 7 * 86_400
+_Z = 1.96
+
+
+class Precision(msgspec.Struct, frozen=True, kw_only=True):
+    """How often one rule was right in one week."""
+
+    rule: str
+    week: int
+    """Whole weeks since 1970-01-01."""
+    reviewed: int
+    """Items that are settled as right or wrong."""
+    right: int
+    unsure: int
+    """Items that are settled as neither; they don't count."""
+    value: float
+    """Of all that fired, the share that was right; 0..1."""
+    low: float
+    high: float
+    """Its 95 % interval."""
+
+
+def precision(items: Iterable[Item], words: Mapping[str, Mapping[str, Word]]) -> tuple[Precision, ...]:
+    """Return the precision of each rule in each week that has items that are settled, sorted.
+
+    Args:
+        items: What was reviewed.
+        words: Item -> person -> word.
+    """
+    settled: dict[tuple[str, int], list[tuple[float, Word]]] = defaultdict(list)
+    for item in items:
+        word = outcome(words.get(item.id, {})).word
+        if item.queue == "sampled" and word is not None and item.share > 0:
+            settled[item.rule, int(item.at_s // WEEK_S)].append((1 / item.share, word))
+    found = (_of(rule, week, counted) for (rule, week), counted in sorted(settled.items()))
+    return tuple(each for each in found if each is not None)
+
+
+def _of(rule: str, week: int, counted: list[tuple[float, Word]]) -> Precision | None:
+    told = [(weight, word == "right") for weight, word in counted if word != "unsure"]
+    if not told:
+        return None
+    total = math.fsum(weight for weight, _ in told)
+    value = math.fsum(weight for weight, right in told if right) / total
+    # as many items of equal weight would say as much (Kish 1965)
+    worth = total * total / math.fsum(weight * weight for weight, _ in told)
+    slack = _Z * _Z / worth
+    middle = (value + slack / 2) / (1 + slack)
+    half = _Z / (1 + slack) * math.sqrt((value * (1 - value) + slack / 4) / worth)
+    return Precision(
+        rule=rule,
+        week=week,
+        reviewed=len(told),
+        right=sum(right for _, right in told),
+        unsure=len(counted) - len(told),
+        value=value,
+        low=max(0.0, min(value, middle - half)),
+        high=min(1.0, max(value, middle + half)),
+    )
