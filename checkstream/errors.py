@@ -54,6 +54,12 @@ CheckstreamError
 ├── BundleError             a bundle of policies can't be made, signed, published or fetched
 │   ├── BundleRefused       it, or what vouches for it, is not what may be trusted
 │   └── BundleUnreachable   where bundles come from can't be read now
+├── ControlError            the control server, or a node's agent, can't do what it was asked
+│   ├── ActForbidden        who asks may not do this
+│   ├── NodeRefused         a node is not who it says, or not what its fleet allows
+│   ├── ActConflicts        it does not go with how things stand, such as a rollout beside another
+│   ├── ThingUnknown        there is no fleet, rollout or node of this name
+│   └── ControlUnusable     the control server's store can't be used, or the server can't be reached
 └── BenchError              a scenario of the bench is faulty, or what it measures does not start
 
 Blocked content is a `Verdict`, never an exception. Messages are lower case, without a full stop,
@@ -379,3 +385,27 @@ class BundleRefused(BundleError):
 
 class BundleUnreachable(BundleError):
     """Where bundles come from can't be read now."""
+
+
+class ControlError(CheckstreamError):
+    """The control server, or the agent of a node, can't do what it was asked."""
+
+
+class ActForbidden(ControlError):
+    """Who asks may not do this."""
+
+
+class NodeRefused(ControlError):
+    """A node is not who it says it is, or is not what its fleet allows."""
+
+
+class ActConflicts(ControlError):
+    """What was asked does not go with how things stand."""
+
+
+class ThingUnknown(ControlError):
+    """There is no fleet, rollout or node of this name."""
+
+
+class ControlUnusable(ControlError):
+    """The store of the control server can't be used, or the server can't be reached."""

@@ -15,22 +15,28 @@ import msgspec
 from aiohttp import hdrs
 from aiohttp.web import BaseRequest, Response
 
-from checkstream.api.openapi import description
+from checkstream.api.nodes import Nodes
+from checkstream.api.openapi import SCORING, About, description
 from checkstream.api.operation import Operation
 from checkstream.api.problem import Problem, ProblemBody, refused
 from checkstream.errors import (
+    ActConflicts,
+    ActForbidden,
     BodyTooLarge,
     BodyTooSlow,
     CallerUnknown,
     ConfigError,
+    ControlUnusable,
     EvidenceError,
     GateError,
+    NodeRefused,
     NotReady,
     Overloaded,
     RequestInvalid,
     RouteUnknown,
     RunsUnusable,
     StepFailed,
+    ThingUnknown,
     TookTooLong,
 )
 from checkstream.listen import Admission, Callers, Identity, Times, connection_of, read_body, who_of
@@ -44,6 +50,10 @@ _STATUS: Mapping[type[Exception], tuple[int, str]] = {
     GateError: (400, "invalid_request_error"),
     RequestInvalid: (400, "invalid_request_error"),
     CallerUnknown: (401, "authentication_error"),
+    ActForbidden: (403, "permission_error"),
+    NodeRefused: (403, "node_refused"),
+    ThingUnknown: (404, "not_found"),
+    ActConflicts: (409, "conflict"),
     RouteUnknown: (404, "not_found"),
     BodyTooSlow: (408, "request_timeout"),
     BodyTooLarge: (413, "request_too_large"),
@@ -52,6 +62,7 @@ _STATUS: Mapping[type[Exception], tuple[int, str]] = {
     NotReady: (503, "not_ready"),
     EvidenceError: (503, "evidence_unavailable"),
     ConfigError: (503, "not_ready"),
+    ControlUnusable: (503, "store_unavailable"),
 }
 _LEFT = 499
 """What is counted where the caller has left: nobody reads it."""
@@ -72,8 +83,11 @@ class Face:
         metrics: Metrics,
         log: Log,
         version: str,
+        nodes: Nodes | None = None,
+        about: About = SCORING,
     ) -> None:
-        """Answer with `operations`; `version` is told in the description."""
+        """Answer with `operations`; `version` and what it is `about` are told in the description."""
+        self._nodes = nodes or Nodes({})
         self._operations = operations
         self._metrics = metrics
         self._log = log
@@ -81,7 +95,7 @@ class Face:
         self._admission = admission
         self._times = times
         self._body_bytes = body_bytes
-        self._description = msgspec.json.encode(description(operations, version, keys=callers.known))
+        self._description = msgspec.json.encode(description(operations, version, keys=callers.known, about=about))
         self.draining = False
         """No more is taken."""
 
@@ -110,12 +124,15 @@ class Face:
     def _words(self, error: Exception) -> str:
         """Return what a caller is told: of a store that fails neither hosts nor users, which its operator is told."""
         told = str(error)
-        if isinstance(error, EvidenceError):
+        if isinstance(error, ControlUnusable):
+            told = "the server's store can't be used; ask again later: the operator's log says what failed"
+        elif isinstance(error, EvidenceError):
             told = "the evidence or the history can't be used; ask again later: the operator's log says what failed"
         elif isinstance(error, StepFailed):
             told = error.told
         if told != str(error):
-            self._log.error("api.evidence_failed", detail=str(error))
+            kind = "store" if isinstance(error, ControlUnusable) else "evidence"
+            self._log.error(f"api.{kind}_failed", detail=str(error))
         return told
 
     def _named(self, request: BaseRequest) -> str:
@@ -132,8 +149,11 @@ class Face:
                 return Response(status=503, text="draining\n") if self.draining else Response(text="ready\n")
             if path == DESCRIPTION:
                 return Response(body=self._description, content_type="application/json")
-        identity = self._callers.identify(request)
         found = [(each, value) for each in self._operations if (value := each.taken(path)) is not None]
+        if any(each.asker == "node" and each.method == request.method for each, _ in found):
+            identity = Identity(self._nodes.named(request))
+        else:
+            identity = self._callers.identify(request)
         if not found:
             raise RouteUnknown(f"there is no `{path[:100]}` here; `{DESCRIPTION}` lists what there is")
         for operation, value in found:
@@ -153,6 +173,8 @@ class Face:
             visit.begin()
             if operation.method == "POST":
                 body = await read_body(request, self._body_bytes, self._times, visit)
+                if operation.asker == "node":
+                    self._nodes.require(request, body)
                 asked = _read(body, operation.asks)
             else:
                 asked = _query(request, operation, value)

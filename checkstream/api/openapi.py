@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
 from checkstream.api.operation import Operation
 from checkstream.api.problem import ProblemBody
+from checkstream.control.identity import NODE, SIGNATURE
 
 _REFERENCE = "#/components/schemas/{name}"
 _PROBLEMS: Mapping[str, str] = {
@@ -26,15 +27,32 @@ _KEYS: Mapping[str, Any] = {
     "bearer": {"type": "http", "scheme": "bearer"},
     "key": {"type": "apiKey", "in": "header", "name": "x-api-key"},
 }
+_NODE: Mapping[str, Any] = {
+    "type": "apiKey",
+    "in": "header",
+    "name": SIGNATURE,
+    "description": f"Ed25519, 128 hex digits, over 0x03, method, space, path, 0x00 and body; `{NODE}` names the node.",
+}
 
 
-def description(operations: Sequence[Operation], version: str, *, keys: bool) -> dict[str, Any]:
+class About(NamedTuple):
+    """What an API is."""
+
+    title: str
+    text: str
+
+
+SCORING = About("checkstream scoring API", "Is an answer true to its evidence, and may a model be deployed?")
+
+
+def description(operations: Sequence[Operation], version: str, *, keys: bool, about: About = SCORING) -> dict[str, Any]:
     """Return the description of `operations`.
 
     Args:
         operations: what there is.
         version: of the program.
         keys: callers need one.
+        about: what it is about.
     """
     types = list(dict.fromkeys([ProblemBody, *(each for one in operations for each in (one.asks, *one.gives))]))
     written, components = msgspec.json.schema_components(types, ref_template=_REFERENCE)
@@ -48,16 +66,20 @@ def description(operations: Sequence[Operation], version: str, *, keys: bool) ->
     told: dict[str, Any] = {
         "openapi": "3.1.0",
         "info": {
-            "title": "checkstream scoring API",
+            "title": about.title,
             "version": version,
-            "description": "Is an answer true to its evidence, and may a model be deployed?",
+            "description": about.text,
         },
         "paths": paths,
         "components": {"schemas": components},
     }
+    schemes = dict(_KEYS) if keys else {}
     if keys:
-        told["components"]["securitySchemes"] = _KEYS
         told["security"] = [{name: []} for name in _KEYS]
+    if any(operation.asker == "node" for operation in operations):
+        schemes["node"] = _NODE
+    if schemes:
+        told["components"]["securitySchemes"] = schemes
     plain: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(told))  # defaults as JSON has them
     return plain
 
@@ -73,10 +95,12 @@ def _operation(
             "200": {"description": "Done.", "content": _json(answers[0] if len(answers) == 1 else {"anyOf": answers})}
         },
     }
-    problems = _PROBLEMS
+    problems = {**_PROBLEMS, **operation.also}
+    if operation.asker == "node":
+        told["security"] = [{"node": []}]
     if operation.method == "POST":
         told["requestBody"] = {"required": True, "content": _json(schemas[operation.asks])}
-        problems = {**_PROBLEMS, **_PROBLEMS_OF_BODIES}
+        problems |= _PROBLEMS_OF_BODIES
     else:
         told["parameters"] = _parameters(operation, components[operation.asks.__name__])
     for status, why in sorted(problems.items()):

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 
@@ -33,6 +33,10 @@ class Operation:
     """Takes what is asked and the name of who asks (None where callers have none); what it returns is sent as JSON."""
     seconds: float | None = None
     """Longest that the work may take; None: as long as the caller waits."""
+    asker: Literal["caller", "node"] = "caller"
+    """Who asks: a caller with a key, or a node, which signs what it sends; then `work` gets the node's name."""
+    also: Mapping[str, str] = field(default_factory=dict)
+    """Statuses that it may have besides those that all have, and why."""
 
     @property
     def parameter(self) -> str | None:

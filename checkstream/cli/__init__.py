@@ -36,6 +36,7 @@ _GROUPS = {
     "jobs": "list and retry background jobs",
     "ingest": "bring trusted documents into the store of evidence",
     "bundle": "build, sign, publish and fetch signed bundles of policies",
+    "control": "look after many nodes: what each is to have in force, and what it has",
     "fingerprint": "make the file by which a policy knows texts that must not be recited",
     "completion": "print what a shell needs to complete commands",
 }

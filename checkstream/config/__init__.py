@@ -10,6 +10,7 @@ from checkstream.config.background import (
     WebhookSettings,
 )
 from checkstream.config.checks import warnings
+from checkstream.config.control import ControlConfig, load_control
 from checkstream.config.described import json_schema
 from checkstream.config.files import BUILTIN, BUNDLE, advice_for, bundled, policy_file, read_file
 from checkstream.config.load import default_config, load_config, override, read_config
@@ -48,6 +49,7 @@ __all__ = [
     "BundleSettings",
     "Caller",
     "Config",
+    "ControlConfig",
     "ConversationSettings",
     "Deadline",
     "EmbedderKind",
@@ -76,6 +78,7 @@ __all__ = [
     "default_config",
     "json_schema",
     "load_config",
+    "load_control",
     "override",
     "parse_address",
     "policy_file",

@@ -19,7 +19,7 @@ _replace = msgspec.structs.replace
 
 def absolute(config: Config, base: Path) -> Config:
     """Return the configuration with every relative path made absolute from `base`."""
-    config = _with_files(config, base)
+    config = with_files(config, base)
     record, pseudonyms, conversations, tools = config.record, config.pseudonyms, config.conversations, config.tools
     return _replace(
         config,
@@ -36,18 +36,18 @@ def absolute(config: Config, base: Path) -> Config:
     )
 
 
-def _with_files(settings: Any, base: Path) -> Any:
+def with_files(settings: Any, base: Path) -> Any:
     """Return settings with absolute paths of the files that secrets are in."""
     if isinstance(settings, Secret):
         return settings if settings.file is None else _replace(settings, file=str(base / settings.file))
     if isinstance(settings, msgspec.Struct):
         names = settings.__struct_fields__
-        changed = {name: _with_files(getattr(settings, name), base) for name in names}
+        changed = {name: with_files(getattr(settings, name), base) for name in names}
         return _replace(settings, **changed)
     if isinstance(settings, dict):
-        return {name: _with_files(part, base) for name, part in settings.items()}
+        return {name: with_files(part, base) for name, part in settings.items()}
     if isinstance(settings, list | tuple):
-        return type(settings)(_with_files(part, base) for part in settings)
+        return type(settings)(with_files(part, base) for part in settings)
     return settings
 
 

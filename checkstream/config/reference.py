@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping
 import msgspec
 from msgspec import inspect as types
 
+from checkstream.config.control import ControlConfig
 from checkstream.config.described import descriptions, groups, structs_in
 from checkstream.config.own_models import OwnModels
 from checkstream.config.parts import Secret
@@ -23,6 +24,7 @@ _FILES: tuple[tuple[str, type[msgspec.Struct], str], ...] = (
         "For `checkstream serve --config FILE`; `checkstream config init` writes one to begin with.",
     ),
     ("models.yaml", OwnModels, "Models of your own; the configuration names the file as `models`."),
+    ("control.yaml", ControlConfig, "For `checkstream control serve --config FILE`, which looks after many nodes."),
 )
 _HEAD = """\
 # Settings

@@ -15,6 +15,7 @@ import yaml
 from msgspec import Meta
 
 from checkstream.config import Config, json_schema, reference
+from checkstream.config.control import ControlConfig
 from checkstream.config.described import descriptions, groups
 from checkstream.config.own_models import OwnModels
 from checkstream.config.parts import Settings
@@ -22,7 +23,7 @@ from checkstream.config.reference import in_words
 
 
 def every_setting() -> Iterator[tuple[type[msgspec.Struct], str]]:
-    for root in (Config, OwnModels):
+    for root in (Config, OwnModels, ControlConfig):
         for group in groups(root):
             for field in group.fields:
                 yield group.cls, field.encode_name

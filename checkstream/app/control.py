@@ -1,0 +1,152 @@
+"""Builds the control server of what its file says, and serves until it is told to stop."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import hashlib
+import logging
+import signal
+import sys
+import time
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import checkstream
+from checkstream.api.control import ABOUT, NodesApi
+from checkstream.api.face import Face
+from checkstream.api.nodes import Nodes
+from checkstream.audit.keys import PublicKey, load_public_key
+from checkstream.config import ControlConfig, parse_address, reveal
+from checkstream.control.server.database import Database, open_database
+from checkstream.control.server.fleets import Fleets
+from checkstream.errors import AuditError, ConfigError, Fault
+from checkstream.listen import Admission, Callers, Listener, Times
+from checkstream.listen.binding import cause
+from checkstream.telemetry.logs import LibraryLogs, Log, open_log
+from checkstream.telemetry.metrics import Metrics
+
+_TIMES = Times(header_s=10.0, write_s=30.0)
+_REQUESTS, _HELD_BYTES, _BODY_BYTES = 1024, 1 << 28, 1 << 20
+_DRAIN_S = 10.0
+
+
+async def run_control(config: ControlConfig) -> None:
+    """Serve until SIGTERM or SIGINT.
+
+    Raises:
+        ConfigError: a key can't be read, or the address can't be bound.
+        ControlUnusable: the store can't be used.
+    """
+    stop = asyncio.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        asyncio.get_running_loop().add_signal_handler(number, stop.set)
+    log = open_log(config.telemetry.log, sys.stderr.buffer, terminal=sys.stderr.isatty())
+    library = LibraryLogs(log)
+    logging.getLogger().addHandler(library)
+    try:
+        async with serve_control(config, log) as address:
+            log.info("listening", listen=address, store=config.store, fleets=sorted(config.fleets))
+            await stop.wait()
+            log.info("draining")
+    finally:
+        logging.getLogger().removeHandler(library)
+
+
+@contextlib.asynccontextmanager
+async def serve_control(config: ControlConfig, log: Log) -> AsyncIterator[str]:
+    """Serve meanwhile, and yield the address where it listens.
+
+    Raises:
+        ConfigError: a key can't be read, or the address can't be bound.
+        ControlUnusable: the store can't be used.
+    """
+    async with contextlib.AsyncExitStack() as stack:
+        keys = await asyncio.to_thread(_node_keys, config)
+        people = await asyncio.to_thread(_people, config)
+        database = await asyncio.to_thread(_open_store, config)
+        stack.push_async_callback(database.close)
+        fleets = Fleets(config.fleets, database, now_ms)
+        admission = Admission(streams=_REQUESTS, held_bytes=_HELD_BYTES)
+        face = Face(
+            NodesApi(fleets).operations,
+            callers=people,
+            admission=admission,
+            times=_TIMES,
+            body_bytes=_BODY_BYTES,
+            metrics=Metrics(),
+            log=log,
+            version=checkstream.__version__,
+            nodes=Nodes(keys),
+            about=ABOUT,
+        )
+        listener = Listener(face.respond, _TIMES)
+        try:
+            await listener.open(parse_address(config.listen))
+        except OSError as error:
+            raise _wrong(
+                f"can't listen on `{config.listen}`: {cause(error) or error}", "give another `listen`"
+            ) from error
+        try:
+            yield str(listener.address)
+        finally:
+            face.draining = True
+            listener.stop_accepting()
+            await admission.wait_idle(_DRAIN_S)
+            await listener.close()
+
+
+def now_ms() -> int:
+    """Return the wall clock, in milliseconds."""
+    return time.time_ns() // 1_000_000
+
+
+def _open_store(config: ControlConfig) -> Database:
+    """Open the store. Blocks."""
+    return open_database(config.store, password=None if config.password is None else reveal(config.password))
+
+
+def _node_keys(config: ControlConfig) -> dict[str, PublicKey]:
+    """Return the public key of each node. Blocks on files.
+
+    Raises:
+        ConfigError: one can't be read, or two nodes have the same.
+    """
+    found: dict[str, PublicKey] = {}
+    whose: dict[str, str] = {}
+    for name, fleet in config.fleets.items():
+        for node, file in fleet.nodes.items():
+            try:
+                key = load_public_key(Path(file))
+            except AuditError as error:
+                advice = "`checkstream bundle key NODE` makes a pair"
+                raise _wrong(f"node `{node}` of fleet `{name}`: {str(error).partition(';')[0]}", advice) from error
+            if whose.setdefault(key.name, node) != node:
+                raise _wrong(f"nodes `{whose[key.name]}` and `{node}` have one key", "give each node its own")
+            found[node] = key
+    return found
+
+
+def _people(config: ControlConfig) -> Callers:
+    """Return who may ask. Blocks on files.
+
+    Raises:
+        ConfigError: a key can't be read, is short, or two people have the same.
+    """
+    digests: dict[str, bytes] = {}
+    for name, person in config.people.items():
+        if person.key is not None:
+            key = reveal(person.key)
+            if len(key) < 20:
+                raise _wrong(f"the key of `{name}` is short", "`checkstream control key` makes one")
+            digest = hashlib.sha256(key.encode()).digest()
+        else:
+            digest = bytes.fromhex(person.key_sha256 or "")
+        if digest in digests.values():
+            raise _wrong(f"`{name}` has the key of somebody else", "give everybody their own")
+        digests[name] = digest
+    return Callers.hashed(digests)
+
+
+def _wrong(reason: str, advice: str) -> ConfigError:
+    return ConfigError((Fault(file="control", reason=reason, advice=advice),))

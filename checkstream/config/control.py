@@ -1,0 +1,201 @@
+"""Settings of the control server: its nodes by fleet, how a new bundle goes round, and who may decide what."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Literal
+
+import msgspec
+from msgspec import Meta
+
+from checkstream.config.files import read_file
+from checkstream.config.parts import Name, Secret, Settings
+from checkstream.config.paths import with_files
+from checkstream.config.reader import build, read_tree
+from checkstream.config.servers import parse_address
+from checkstream.config.settings import AuditSettings, TelemetrySettings
+from checkstream.core.policy import nodes as yaml_nodes
+from checkstream.errors import ConfigError, Fault
+
+NodeName = Annotated[str, Meta(pattern=r"\A[a-z0-9][a-z0-9.-]{0,62}\Z")]
+"""Of a node or a fleet: it stands in addresses, in records and on the command line."""
+Hash = Annotated[str, Meta(pattern=r"\A[0-9a-f]{64}\Z")]
+Image = Annotated[str, Meta(min_length=1, max_length=200, pattern=r"\A[!-~]+\Z")]
+Role = Literal["org_admin", "risk_officer", "engineer", "analyst", "auditor"]
+_SQLITE = "sqlite:"
+_EVERY = 100
+"""Percent."""
+
+
+class Person(Settings, frozen=True):
+    """Who may ask, known by a key, which is sent as `Authorization: Bearer KEY`."""
+
+    role: Role
+    """What they may do; the guide has the table."""
+    key: Secret | None = None
+    """Where the key is read from; in place of `key_sha256`."""
+    key_sha256: Hash | None = None
+    """SHA-256 of the key, in hex, so that this file holds no secret; `checkstream control key` makes both."""
+
+    def __post_init__(self) -> None:
+        """One key."""
+        if (self.key is None) == (self.key_sha256 is None):
+            raise ValueError("a person has either `key` or `key_sha256`")
+
+
+class Allowed(Settings, frozen=True):
+    """What a node must be, to be given bundles. `any` lets everything pass; a list, what stands on it alone."""
+
+    packages: tuple[Hash, ...] | Literal["any"] = ()
+    """SHA-256 of the files of the installed package."""
+    configurations: tuple[Hash, ...] | Literal["any"] = ()
+    """SHA-256 of the node's configuration."""
+    images: tuple[Image, ...] | Literal["any"] = "any"
+    """Digests of container images, as `CHECKSTREAM_IMAGE_DIGEST` tells a node its own."""
+
+
+class Ring(Settings, frozen=True):
+    """Nodes that get a new bundle together. A node is of the first ring that has it."""
+
+    name: NodeName
+    """Stands in what is told of a rollout."""
+    nodes: tuple[NodeName, ...] = ()
+    """These, and"""
+    percent: Annotated[int, Meta(ge=0, le=_EVERY)] = 0
+    """so many of a hundred nodes, by a hash of their names: who is among the first 10 is among the first 50."""
+    soak_s: Annotated[int, Meta(ge=0, le=2_592_000)] = 600
+    """How long it is watched, once all of its nodes have the bundle in force, before the next ring gets it."""
+
+
+_RINGS = (Ring(name="canary", percent=10), Ring(name="half", percent=50), Ring(name="all", percent=_EVERY))
+
+
+class Health(Settings, frozen=True):
+    """When a rollout is taken back by itself: what nodes with the new bundle do, held against the others."""
+
+    exchanges: Annotated[int, Meta(ge=1, le=1_000_000_000)] = 100
+    """Fewer, of either side, say nothing."""
+    ratio: Annotated[float, Meta(gt=1, le=1000)] = 2.0
+    """So many times the others' share of refusals, of stops and of failures is too much, where chance doesn't explain
+    it; and so it is of checks that are slower than nineteen in twenty of the others'."""
+    at_least: Annotated[float, Meta(gt=0, le=1)] = 0.02
+    """A smaller share is never too much."""
+    drift: Annotated[float, Meta(gt=0, le=100)] = 0.25
+    """Population stability index of a classifier's scores against the others', from which on they have changed."""
+    reach_s: Annotated[int, Meta(ge=1, le=604_800)] = 900
+    """How long the nodes of a ring may take to have the bundle in force."""
+    quiet: Literal["wait", "advance"] = "wait"
+    """What happens behind the soak where too few exchanges have come to tell. wait: a person promotes the rollout."""
+
+
+class Fleet(Settings, frozen=True):
+    """Nodes that are to have one bundle."""
+
+    bundle: Annotated[str, Meta(pattern=r"\A[a-z0-9][a-z0-9-]{0,62}\Z")]
+    """Its name."""
+    nodes: Annotated[dict[NodeName, str], Meta(max_length=10_000)] = msgspec.field(default_factory=dict)
+    """Node -> file of its public key (PEM), which `checkstream bundle key NODE` makes; relative to this file."""
+    allow: Allowed = Allowed()
+    """What a node must be; people can add to the lists."""
+    rings: Annotated[tuple[Ring, ...], Meta(min_length=1, max_length=16)] = _RINGS
+    """Who gets a new bundle first, and next; the last is of all nodes."""
+    health: Health = Health()
+    """When a rollout is taken back."""
+    stale_s: Annotated[int, Meta(ge=5, le=86_400)] = 60
+    """A node that has not been heard of for so long is stale."""
+
+    def __post_init__(self) -> None:
+        """Every node is in a ring, and rings only grow."""
+        names = [ring.name for ring in self.rings]
+        if len(set(names)) < len(names):
+            raise ValueError("two rings have one name; give each its own")
+        if self.rings[-1].percent != _EVERY:
+            raise ValueError(f"the last ring `{names[-1]}` must have `percent: {_EVERY}`, so that every node is in one")
+        for ring in self.rings:
+            for node in ring.nodes:
+                if node not in self.nodes:
+                    raise ValueError(f"ring `{ring.name}`: there is no node `{node}` in `nodes`; add it")
+
+
+class ControlConfig(Settings, frozen=True):
+    """The whole of `control.yaml`."""
+
+    listen: str = "127.0.0.1:8100"
+    """Where nodes and people connect."""
+    behind_gateway: bool = False
+    """TLS ends in front of it; without, it listens on loopback alone."""
+    store: str = "sqlite:var/control.db"
+    """`sqlite:FILE`, or `postgresql://user@host/database`, which several control servers may share."""
+    password: Secret | None = None
+    """PostgreSQL's, such as `{env: PGPASSWORD}`."""
+    repository: str | None = None
+    """Folder `public` of the bundles; attested nodes read it at `/bundles/`. null: they read it elsewhere."""
+    fleets: Annotated[dict[NodeName, Fleet], Meta(max_length=1000)] = msgspec.field(default_factory=dict)
+    """The nodes, by fleet."""
+    people: Annotated[dict[Name, Person], Meta(max_length=10_000)] = msgspec.field(default_factory=dict)
+    """Who may ask and decide, by name."""
+    audit: AuditSettings = AuditSettings(dir="var/control-audit")
+    """Where every act of people, and of the server itself, is kept."""
+    telemetry: TelemetrySettings = TelemetrySettings()
+    """How logs are written."""
+
+    def __post_init__(self) -> None:
+        """Addresses are some, and a node is of one fleet."""
+        address = parse_address(self.listen)
+        if not address.loopback and not self.behind_gateway:
+            raise ValueError(
+                f"`listen` is `{self.listen}`, where keys would be sent in the clear; listen on 127.0.0.1, or end TLS "
+                "in front of it and write `behind_gateway: true`"
+            )
+        if self.file is None:
+            if not self.store.startswith(("postgresql://", "postgres://")):
+                raise ValueError(f"`{self.store}` is no store; write `sqlite:var/control.db` or `postgresql://...`")
+        elif not self.file or "\0" in self.file:
+            raise ValueError(f"`{self.store}` names no file; write `sqlite:var/control.db`")
+        elif self.password is not None:
+            raise ValueError("a SQLite file has no password; remove `password`")
+        found: dict[str, str] = {}
+        for name, fleet in self.fleets.items():
+            for node in fleet.nodes:
+                if found.setdefault(node, name) != name:
+                    raise ValueError(f"node `{node}` is of the fleets `{found[node]}` and `{name}`; name it in one")
+
+    @property
+    def file(self) -> str | None:
+        """The file of a SQLite store; None for others."""
+        return self.store.removeprefix(_SQLITE) if self.store.startswith(_SQLITE) else None
+
+
+def load_control(file: Path) -> ControlConfig:
+    """Return what a `control.yaml` says, with absolute paths.
+
+    Raises:
+        ConfigError: it can't be read, or holds faults; carries all of them.
+    """
+    try:
+        content = read_file(file)
+    except OSError as error:
+        fault = Fault(file=str(file), reason=f"can't be read: {error.strerror or error}", advice="check the path")
+        raise ConfigError((fault,)) from error
+    source = yaml_nodes.open_source(str(file), content)
+    tree = None if source.faults else read_tree(source)
+    config = None if tree is None else build(tree, ControlConfig, source)
+    if config is None or source.faults:
+        raise ConfigError(tuple(sorted(source.faults, key=lambda fault: (fault.line, fault.column))))
+    return _absolute(config, file.resolve().parent)
+
+
+def _absolute(config: ControlConfig, base: Path) -> ControlConfig:
+    replace = msgspec.structs.replace
+    found: ControlConfig = with_files(config, base)
+    fleets = {
+        name: replace(fleet, nodes={node: str(base / key) for node, key in fleet.nodes.items()})
+        for name, fleet in found.fleets.items()
+    }
+    return replace(
+        found,
+        store=found.store if found.file is None else f"{_SQLITE}{base / found.file}",
+        repository=None if found.repository is None else str(base / found.repository),
+        audit=replace(found.audit, dir=str(base / found.audit.dir)),
+        fleets=fleets,
+    )

@@ -1,0 +1,86 @@
+"""What a node says of itself to the control server, and what it is told to have. Pure: values and their bounds."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import msgspec
+from msgspec import Meta
+
+_Digest = Annotated[str, Meta(pattern=r"\A[0-9a-f]{64}\Z")]
+_Maybe = Annotated[str, Meta(pattern=r"\A([0-9a-f]{64})?\Z")]
+_Word = Annotated[str, Meta(max_length=200)]
+_Said = Annotated[str, Meta(max_length=1000)]
+_Count = Annotated[int, Meta(ge=0, le=2**53 - 1)]
+_Counts = Annotated[tuple[_Count, ...], Meta(max_length=64)]
+
+
+class _Strict(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Fields that are not known are refused."""
+
+
+class Figures(_Strict, frozen=True, kw_only=True):
+    """What a proxy has counted since its run began; these only grow until the next run begins at 0."""
+
+    run: Annotated[str, Meta(min_length=1, max_length=64)]
+    """Names the run of the proxy: in another run they begin at 0."""
+    exchanges: _Count = 0
+    refusals: _Count = 0
+    """Prompts that were refused."""
+    stops: _Count = 0
+    """Answers that were stopped."""
+    failures: _Count = 0
+    """Exchanges that a failure has ended: of a detector, of the model server, of the proxy."""
+    times: Annotated[dict[Annotated[str, Meta(max_length=64)], _Counts], Meta(max_length=16)] = {}
+    """What took how long -> how often, by bin, each bin for longer than the one before: `policy`, the guard over one
+    exchange; `check`, one check of a detector."""
+    scores: Annotated[dict[Annotated[str, Meta(max_length=200)], _Counts], Meta(max_length=256)] = {}
+    """`classifier stage` -> scores by bin, as `checkstream_score` has them."""
+
+
+class Offered(_Strict, frozen=True, kw_only=True):
+    """A bundle that the signed state names, so that a node can be told to have it."""
+
+    digest: _Digest
+    """SHA-256 of its `bundle.json`."""
+    version: _Word
+
+
+class Attestation(_Strict, frozen=True, kw_only=True):
+    """What a node is and has. The request that carries it is signed with the node's key."""
+
+    sequence: Annotated[int, Meta(ge=1, le=2**53 - 1)]
+    """Greater than that of any attestation before: an old one counts no more."""
+    time: _Word
+    """The node's clock; only told, nothing follows from it."""
+    version: _Word
+    """Of the package."""
+    package: _Digest
+    """SHA-256 of the files of the installed package."""
+    configuration: _Digest
+    """SHA-256 of the configuration."""
+    image: _Word = ""
+    """Digest of the container image; empty: none is known."""
+    bundle: _Maybe = ""
+    """Digest of the bundle in force: not only fetched, callers are answered by it; empty: none is."""
+    bundle_version: _Word = ""
+    programs: Annotated[tuple[_Digest, ...], Meta(max_length=256)] = ()
+    """Hashes of the compiled programs in force."""
+    models: Annotated[dict[_Word, _Word], Meta(max_length=256)] = {}
+    """Model in force -> SHA-256 of its files."""
+    offered: Annotated[tuple[Offered, ...], Meta(max_length=32)] = ()
+    """The bundles that the signed state names, the newest first."""
+    error: _Said = ""
+    """Why what is wanted is not in force, as far as the node knows; empty: nothing is wrong."""
+    figures: Figures | None = None
+    """What its proxy has counted; null: it has not said yet."""
+
+
+class Desired(_Strict, frozen=True, kw_only=True):
+    """What a node is to have in force."""
+
+    bundle: _Maybe = ""
+    """Digest; empty: what it has, whatever that is."""
+    version: _Word = ""
+    poll_s: Annotated[int, Meta(ge=1, le=3600)] = 15
+    """In how many seconds it should ask again."""

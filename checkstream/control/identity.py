@@ -1,0 +1,70 @@
+r"""Who a node is: an Ed25519 key of its own, with which it signs each request to the control server.
+
+Signed is `0x03 || method || 0x20 || path || 0x00 || body`, where 0x03 keeps these signatures apart from those of audit
+heads (0x02), and the path keeps what is meant for one operation from being sent to another. The name of the node and
+the signature (128 hex digits) stand in headers. That an old request doesn't count again is for the operation: what it
+takes has a number that grows.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from cryptography.exceptions import UnsupportedAlgorithm
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from cryptography.hazmat.primitives.serialization import load_pem_private_key
+
+from checkstream.audit.keys import PublicKey
+from checkstream.config import read_file
+from checkstream.errors import ControlError
+
+NODE = "x-checkstream-node"
+SIGNATURE = "x-checkstream-signature"
+_DOMAIN = b"\x03"
+
+
+def signed_bytes(method: str, path: str, body: bytes) -> bytes:
+    """Return what is signed of a request."""
+    return b"%b%b %b\x00%b" % (_DOMAIN, method.encode(), path.encode(), body)
+
+
+class NodeKey:
+    """Signs as a node."""
+
+    def __init__(self, name: str, key: Ed25519PrivateKey) -> None:
+        """Sign as `name`."""
+        self.name = name
+        self._key = key
+        self.public = PublicKey(key.public_key())
+
+    @classmethod
+    def load(cls, name: str, file: Path) -> NodeKey:
+        """Read the key of a node from PEM.
+
+        Raises:
+            ControlError: it can't be read, or is none.
+        """
+        try:
+            key = load_pem_private_key(read_file(file), None)
+        except OSError as error:
+            reason = (error.strerror or "no reason given").lower()
+            raise ControlError(f"the node's key `{file}` can't be read: {reason}") from error
+        except (ValueError, TypeError, UnsupportedAlgorithm) as error:
+            raise ControlError(
+                f"`{file}` is no private key in PEM without a passphrase; `checkstream bundle key NODE` makes one"
+            ) from error
+        if not isinstance(key, Ed25519PrivateKey):
+            raise ControlError(f"`{file}` is no Ed25519 key; `checkstream bundle key NODE` makes one")
+        return cls(name, key)
+
+    def headers(self, method: str, path: str, body: bytes) -> dict[str, str]:
+        """Return the headers by which a request is this node's."""
+        return {NODE: self.name, SIGNATURE: self._key.sign(signed_bytes(method, path, body)).hex()}
+
+
+def signed_by(key: PublicKey, signature: str, method: str, path: str, body: bytes) -> bool:
+    """Tell whether a request is that of the node with this key."""
+    try:
+        return len(signature) == 128 and key.verify(bytes.fromhex(signature), signed_bytes(method, path, body))
+    except ValueError:
+        return False

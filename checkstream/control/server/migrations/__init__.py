@@ -1,0 +1,14 @@
+"""How the tables of the control server came to be as they are, one change after the other.
+
+A change that has been released is never altered: what has to be different is another change. Each topic has a file, and
+a line in `MIGRATIONS`; numbers only grow. Statements are for SQLite and PostgreSQL alike, with `{id}`, `{int}`,
+`{real}` and `{bytes}` where the two call a type otherwise.
+"""
+
+from __future__ import annotations
+
+from checkstream.control.server.migrations import fleets
+from checkstream.control.server.migrations.change import Migration
+
+MIGRATIONS: tuple[Migration, ...] = (fleets.FIRST,)
+"""In their order."""

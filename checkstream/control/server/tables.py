@@ -1,0 +1,114 @@
+"""Nodes, allowances and events as rows of the control server's database. Each function is part of a transaction."""
+
+from __future__ import annotations
+
+import msgspec
+
+from checkstream.control.attestation import Attestation
+from checkstream.control.server.database import Session
+from checkstream.errors import ActConflicts
+
+_SAID_AGAIN_MS = 60_000
+"""The same of the same node is an event once in this time."""
+_MOST_EVENTS = 100_000
+_ATTESTATION = msgspec.json.Decoder(Attestation)
+
+
+class Known(msgspec.Struct, frozen=True, kw_only=True):
+    """What is known of a node."""
+
+    node: str
+    heard_ms: int
+    """When it has attested last, by this server's clock."""
+    since_ms: int
+    """Since when it says the same of what it has in force."""
+    refused: str
+    """Why it is given no bundle; empty: it is."""
+    attestation: Attestation
+
+
+class Happened(msgspec.Struct, frozen=True, kw_only=True):
+    """Something that people should know of."""
+
+    id: int
+    at_ms: int
+    kind: str
+    fleet: str
+    node: str
+    reason: str
+
+
+def known_nodes(session: Session, fleet: str) -> dict[str, Known]:
+    """Return the nodes of a fleet that have attested."""
+    rows = session.execute("select node, heard_ms, since_ms, refused, attestation from nodes where fleet = ?", (fleet,))
+    return {str(row[0]): _known(*row) for row in rows}
+
+
+def known_node(session: Session, node: str) -> Known | None:
+    """Return what is known of a node; None: it has not attested."""
+    rows = session.execute("select node, heard_ms, since_ms, refused, attestation from nodes where node = ?", (node,))
+    return _known(*rows[0]) if rows else None
+
+
+def _known(node: str, heard_ms: int, since_ms: int, refused: str, attestation: str) -> Known:
+    said = _ATTESTATION.decode(attestation)
+    return Known(node=node, heard_ms=heard_ms, since_ms=since_ms, refused=refused, attestation=said)
+
+
+def keep_attestation(session: Session, fleet: str, known: Known) -> None:
+    """Keep what a node has said in place of what it said before.
+
+    Raises:
+        ActConflicts: it has said something newer already.
+    """
+    node, said = known.node, known.attestation
+    rows = session.execute("select sequence from nodes where node = ?", (node,))
+    if rows and rows[0][0] >= said.sequence:
+        raise ActConflicts(
+            f"the attestation {said.sequence} of `{node}` is not newer than {rows[0][0]}, which is known: it was "
+            "sent twice, another node has the same key, or the node's clock and `bundles.dir` were both set back"
+        )
+    values = (node, fleet, said.sequence, known.heard_ms, msgspec.json.encode(said).decode(), known.refused)
+    session.execute(
+        "insert into nodes(node, fleet, sequence, heard_ms, attestation, refused, since_ms) "
+        "values(?, ?, ?, ?, ?, ?, ?) on conflict(node) do update set "
+        "fleet = excluded.fleet, sequence = excluded.sequence, heard_ms = excluded.heard_ms, "
+        "attestation = excluded.attestation, refused = excluded.refused, since_ms = excluded.since_ms",
+        (*values, known.since_ms),
+    )
+
+
+def allowances(session: Session, fleet: str) -> dict[str, set[str]]:
+    """Return what people have added to the lists of a fleet: kind -> values."""
+    found: dict[str, set[str]] = {}
+    for kind, value in session.execute("select kind, value from allowances where fleet = ?", (fleet,)):
+        found.setdefault(str(kind), set()).add(str(value))
+    return found
+
+
+def note_event(session: Session, at_ms: int, *, kind: str, fleet: str, node: str = "", reason: str = "") -> bool:
+    """Keep that something has happened; return False if the same has just been kept."""
+    before = session.execute(
+        "select at_ms, reason from events where node = ? and kind = ? order by id desc limit 1", (node, kind)
+    )
+    if node and before and before[0][1] == reason and 0 <= at_ms - before[0][0] < _SAID_AGAIN_MS:
+        return False
+    rows = session.execute(
+        "insert into events(at_ms, kind, fleet, node, reason) values(?, ?, ?, ?, ?) returning id",
+        (at_ms, kind, fleet, node, reason[:1000]),
+    )
+    session.execute("delete from events where id <= ?", (rows[0][0] - _MOST_EVENTS,))
+    return True
+
+
+def events(session: Session, *, fleet: str = "", before: int = 0, most: int = 100) -> list[Happened]:
+    """Return what has happened, the newest first: of a fleet or of all, below a number or up to the last."""
+    rows = session.execute(
+        "select id, at_ms, kind, fleet, node, reason from events where (? = '' or fleet = ?) and (? = 0 or id < ?) "
+        "order by id desc limit ?",
+        (fleet, fleet, before, before, most),
+    )
+    return [
+        Happened(id=int(row[0]), at_ms=int(row[1]), kind=row[2], fleet=row[3], node=row[4], reason=row[5])
+        for row in rows
+    ]

@@ -1,0 +1,91 @@
+"""Control servers for tests: databases of both kinds, nodes with keys, and what nodes say."""
+
+from __future__ import annotations
+
+import io
+import json
+import uuid
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+import msgspec
+import pytest
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
+
+from checkstream.control.attestation import Attestation
+from checkstream.control.identity import NodeKey
+
+KINDS = ("sqlite", "postgres")
+PEOPLE = {
+    "ada": "org_admin", "rob": "risk_officer", "rita": "risk_officer", "eve": "engineer", "ana": "analyst",
+    "gus": "auditor",
+}  # fmt: skip
+"""Who there is in tests; the key of each is `key_of(name)`."""
+
+
+def key_of(person: str) -> str:
+    return f"{person}-has-a-key-of-some-length"
+
+
+@asynccontextmanager
+async def address_of(kind: str, folder: Path, request: pytest.FixtureRequest) -> AsyncIterator[str]:
+    """Give the address of an empty store."""
+    if kind == "sqlite":
+        yield f"sqlite:{folder / 'var' / 'control.db'}"
+        return
+    import psycopg
+
+    url = request.getfixturevalue("postgres")
+    name = f"control_{uuid.uuid4().hex}"
+    async with await psycopg.AsyncConnection.connect(url, autocommit=True) as admin:
+        await admin.execute(f"create database {name}".encode())
+        yield url.replace("/postgres?", f"/{name}?") if "?" in url else url.rsplit("/", 1)[0] + f"/{name}"
+        await admin.execute(f"drop database {name} with (force)".encode())
+
+
+def attestation(sequence: int = 1, **more: Any) -> Attestation:
+    """Return what a node could say."""
+    said: dict[str, Any] = {
+        "sequence": sequence,
+        "time": "2026-11-29T09:00:00Z",
+        "version": "1.0",
+        "package": "a" * 64,
+        "configuration": "b" * 64,
+        **more,
+    }
+    return msgspec.convert(said, Attestation)
+
+
+def node_key(name: str, folder: Path) -> NodeKey:
+    """Make the key of a node; its public half stands in `folder`."""
+    key = Ed25519PrivateKey.generate()
+    folder.mkdir(parents=True, exist_ok=True)
+    pem = key.public_key().public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo)
+    (folder / f"{name}.pub").write_bytes(pem)
+    return NodeKey(name, key)
+
+
+async def asked(
+    method: str, url: str, path: str, body: object = None, *, person: str = "", node: NodeKey | None = None, **more: Any
+) -> tuple[int, Any]:
+    """Return the status and the body of what a person or a node asks."""
+    data = body if isinstance(body, bytes) else b"" if body is None else json.dumps(_plain(body)).encode()
+    headers: Mapping[str, str] = {}
+    if node is not None:
+        headers = node.headers(method, path.partition("?")[0], data)
+    elif person:
+        headers = {"authorization": f"Bearer {key_of(person)}"}
+    headers = {**headers, **more.get("headers", {})}
+    async with (
+        aiohttp.ClientSession() as client,
+        client.request(method, url + path, data=io.BytesIO(data) if data else None, headers=headers) as response,
+    ):
+        return response.status, json.loads(await response.read())
+
+
+def _plain(body: object) -> object:
+    return msgspec.to_builtins(body)

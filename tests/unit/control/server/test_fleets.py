@@ -1,0 +1,178 @@
+"""A real control server over real sockets: who is heard, what is kept of it, and how fleets are shown."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import msgspec
+import openapi_spec_validator
+import pytest
+import yaml
+
+from checkstream.app.control import serve_control
+from checkstream.config import load_control
+from checkstream.control.identity import NODE, SIGNATURE, NodeKey
+from checkstream.errors import ConfigError
+from checkstream.telemetry.logs import open_log
+from tests.controlled import PEOPLE, asked, attestation, key_of, node_key
+
+ATTEST = "/v1/attestations"
+
+
+class Server:
+    """A control server with the fleet `shop` of the nodes `n1` and `n2`."""
+
+    def __init__(self, folder: Path, **fleet: Any) -> None:
+        self.folder = folder
+        self.nodes = {name: node_key(name, folder / "keys") for name in ("n1", "n2")}
+        self.url = ""
+        self.written = {
+            "listen": "127.0.0.1:0",
+            "people": {name: {"role": role, "key_sha256": _sha(key_of(name))} for name, role in PEOPLE.items()},
+            "fleets": {
+                "shop": {
+                    "bundle": "retail",
+                    "nodes": {name: f"keys/{name}.pub" for name in self.nodes},
+                    "allow": {"packages": ["a" * 64], "configurations": "any"},
+                    **fleet,
+                }
+            },
+        }
+
+    def config_file(self) -> Path:
+        path = self.folder / "control.yaml"
+        path.write_text(yaml.safe_dump(self.written), encoding="utf-8")
+        return path
+
+
+def _sha(key: str) -> str:
+    import hashlib
+
+    return hashlib.sha256(key.encode()).hexdigest()
+
+
+@pytest.fixture
+async def server(tmp_path: Path) -> AsyncIterator[Server]:
+    made = Server(tmp_path)
+    async with serve_control(load_control(made.config_file()), open_log("json", io.BytesIO())) as address:
+        made.url = f"http://{address}"
+        yield made
+
+
+async def test_a_node_attests_and_its_fleet_shows_what_it_said(server: Server) -> None:
+    said = attestation(1, bundle="c" * 64, bundle_version="7")
+    assert (await asked("POST", server.url, ATTEST, said, node=server.nodes["n1"]))[0] == 200
+    status, fleet = await asked("GET", server.url, "/v1/fleets/shop", person="gus")
+    assert status == 200
+    one, two = fleet["nodes"]
+    assert (one["node"], one["reported"], one["version"], one["stale"], one["why"]) == ("n1", "c" * 64, "7", False, "")
+    assert two["stale"]
+    assert two["why"] == "it has never been heard of"
+    assert (await asked("GET", server.url, "/v1/fleets/none", person="gus"))[0] == 404
+    assert (await asked("GET", server.url, "/v1/fleets/shop"))[0] == 401
+
+
+async def test_an_attestation_counts_once(server: Server) -> None:
+    node, said = server.nodes["n1"], attestation(5)
+    assert (await asked("POST", server.url, ATTEST, said, node=node))[0] == 200
+    for old in (said, attestation(4, package="d" * 64)):
+        status, body = await asked("POST", server.url, ATTEST, old, node=node)
+        assert (status, body["error"]["code"]) == (409, "conflict")
+        assert "not newer than 5" in body["error"]["message"]
+    events = (await asked("GET", server.url, "/v1/events", person="gus"))[1]["events"]
+    assert [(each["kind"], each["node"]) for each in events] == [("attestation_replayed", "n1")]
+    assert (await asked("POST", server.url, ATTEST, attestation(6), node=node))[0] == 200
+
+
+async def test_who_is_not_known_is_not_heard(server: Server, tmp_path: Path) -> None:
+    stranger, impostor = node_key("n9", tmp_path / "other"), node_key("n1", tmp_path / "other")
+    status, body = await asked("POST", server.url, ATTEST, attestation(), node=stranger)
+    assert (status, "there is no node `n9`" in body["error"]["message"]) == (401, True)
+    status, body = await asked("POST", server.url, ATTEST, attestation(), node=impostor)
+    assert (status, "is not signed by the key" in body["error"]["message"]) == (401, True)
+    assert (await asked("POST", server.url, ATTEST, attestation(), person="ada"))[0] == 401
+    for headers in ({NODE: "n1"}, {NODE: "n1", SIGNATURE: "zz" * 64}, {NODE: "n1", SIGNATURE: "00" * 64}):
+        assert (await asked("POST", server.url, ATTEST, attestation(), headers=headers))[0] == 401
+
+
+async def test_what_was_signed_for_another_place_or_altered_is_not_heard(server: Server) -> None:
+    body = msgspec.json.encode(attestation())
+    elsewhere = server.nodes["n1"].headers("POST", "/v1/telemetry", body)
+    assert (await asked("POST", server.url, ATTEST, body, headers=elsewhere))[0] == 401
+    signed = server.nodes["n1"].headers("POST", ATTEST, body)
+    assert (await asked("POST", server.url, ATTEST, body + b" ", headers=signed))[0] == 401
+    as_other = {**signed, NODE: "n2"}
+    assert (await asked("POST", server.url, ATTEST, body, headers=as_other))[0] == 401
+
+
+@pytest.mark.parametrize(
+    ("body", "status"),
+    [
+        (b"", 400),
+        (b"[" * 100_000, 400),
+        (b'{"sequence": 1}', 400),
+        (b"\xff", 400),
+        (msgspec.json.encode({**msgspec.to_builtins(attestation()), "more": 1}), 400),
+        (msgspec.json.encode({**msgspec.to_builtins(attestation()), "sequence": 2**53}), 400),
+        (msgspec.json.encode({**msgspec.to_builtins(attestation()), "error": "x" * 1001}), 400),
+        (b" " * (1 << 21), 413),
+    ],
+)
+async def test_what_is_no_attestation_is_refused_and_harms_nothing(server: Server, body: bytes, status: int) -> None:
+    assert (await asked("POST", server.url, ATTEST, body, node=server.nodes["n1"]))[0] == status
+    assert (await asked("POST", server.url, ATTEST, attestation(), node=server.nodes["n1"]))[0] == 200
+
+
+async def test_a_node_that_is_not_on_the_list_gets_no_bundle_and_is_an_event_once(server: Server) -> None:
+    node: NodeKey = server.nodes["n2"]
+    for sequence in (1, 2):
+        status, body = await asked("POST", server.url, ATTEST, attestation(sequence, package="d" * 64), node=node)
+        assert (status, body["error"]["code"]) == (403, "node_refused")
+        assert f"`checkstream control allow shop package {'d' * 64}`" in body["error"]["message"]
+    events = (await asked("GET", server.url, "/v1/events?fleet=shop", person="gus"))[1]["events"]
+    assert [(each["kind"], each["node"]) for each in events] == [("node_refused", "n2")]
+    shown = (await asked("GET", server.url, "/v1/fleets/shop", person="gus"))[1]["nodes"][1]
+    assert "is not on the list" in shown["why"]
+    assert (await asked("POST", server.url, ATTEST, attestation(3), node=node))[0] == 200
+
+
+async def test_the_api_describes_itself_and_answers_as_it_says(server: Server) -> None:
+    status, told = await asked("GET", server.url, "/openapi.json")
+    assert status == 200
+    openapi_spec_validator.validate(told)
+    assert told["info"]["title"] == "checkstream control API"
+    await asked("POST", server.url, ATTEST, attestation(), node=server.nodes["n1"])
+    for path, described in told["paths"].items():
+        if "get" in described:
+            status, body = await asked("GET", server.url, path.replace("{fleet}", "shop"), person="gus")
+            assert status == 200
+            schema = described["get"]["responses"]["200"]["content"]["application/json"]["schema"]
+            jsonschema.validate(body, {**schema, "components": told["components"]})
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        ({"listen": "0.0.0.0:8100"}, "where keys would be sent in the clear"),
+        ({"store": "mysql://x"}, "is no store"),
+        ({"store": "sqlite:"}, "names no file"),
+        ({"store": "sqlite:x.db", "password": {"env": "HOME"}}, "has no password"),
+        ({"fleets": {"shop": {"bundle": "retail", "nodes": {"n1": "keys/none.pub"}}}}, "can't be read"),
+        ({"fleets": {"a": {"bundle": "b", "nodes": {"n": "x"}}, "c": {"bundle": "b", "nodes": {"n": "x"}}}}, "in one"),
+        ({"fleets": {"shop": {"bundle": "retail", "rings": [{"name": "all", "percent": 50}]}}}, "must have `percent"),
+        ({"people": {"ann": {"role": "king", "key_sha256": "a" * 64}}}, "role"),
+        ({"people": {"ann": {"role": "auditor"}}}, "either `key` or `key_sha256`"),
+        ({"people": {n: {"role": "auditor", "key_sha256": "a" * 64} for n in "ab"}}, "key of somebody else"),
+        ({"fleet": {}}, "fleet"),
+    ],
+)
+async def test_a_file_that_is_wrong_says_what_to_do(tmp_path: Path, change: dict[str, Any], says: str) -> None:
+    made = Server(tmp_path)
+    made.written |= change
+    with pytest.raises(ConfigError, match=says):
+        async with serve_control(load_control(made.config_file()), open_log("json", io.BytesIO())):
+            pytest.fail("it serves")
