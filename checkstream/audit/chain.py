@@ -66,7 +66,7 @@ from collections.abc import Mapping, Sequence
 import msgspec
 import orjson
 
-from checkstream.audit.entries import KINDS, AnyEntry, StreamEntry
+from checkstream.audit.entries import AnyEntry, StreamEntry
 from checkstream.errors import AuditError
 
 VERSION = 1
@@ -199,8 +199,26 @@ def link(prev: str, members: Mapping[str, Json]) -> str:
         prev: `hash` of the record before it, 64 hex digits.
         members: the record without `hash` and `prev`.
     """
-    record = hashlib.sha256(b"\x00" + canonical(members)).digest()
-    return hashlib.sha256(b"\x01" + bytes.fromhex(prev) + record).hexdigest()
+    return linked(prev, record_digest(members))
+
+
+def record_digest(members: Mapping[str, Json]) -> str:
+    """Return the digest of a record's content, hex: it tells that the content has stayed the same, and nothing of it.
+
+    Args:
+        members: the record without `hash` and `prev`.
+    """
+    return hashlib.sha256(b"\x00" + canonical(members)).hexdigest()
+
+
+def linked(prev: str, digest: str) -> str:
+    """Return the hash of a record of which only the digest is known, hex.
+
+    Args:
+        prev: `hash` of the record before it, 64 hex digits.
+        digest: as `record_digest` gives it.
+    """
+    return hashlib.sha256(b"\x01" + bytes.fromhex(prev) + bytes.fromhex(digest)).hexdigest()
 
 
 def seal(entry: AnyEntry, *, chain: str, seq: int, prev: str, process: str, time: str) -> Sealed:
@@ -299,52 +317,6 @@ def read_head(line: bytes) -> Head:
     if head.v != VERSION or not _is_hash(head.hash) or len(head.sig) != 128 or not _is_hex(head.sig):
         raise AuditError("not a head of this version")
     return head
-
-
-class Links:
-    """Follows one chain, record by record, and finds the first that doesn't fit."""
-
-    def __init__(self, chain: str, seq: int = 0, prev: str = GENESIS) -> None:
-        """Start after record `seq` with hash `prev`; by default at the chain's beginning."""
-        self.chain = chain
-        self.seq = seq
-        """The last record that fitted."""
-        self.hash = prev
-        self.kind = ""
-        """Kind of the last record that fitted."""
-        self.next_segment: str | None = None
-        """What a `rotate` record that came last names as the next segment."""
-
-    def receive(self, line: bytes) -> Flaw | None:
-        """Take the next line (without its LF); return what is wrong with it, or None and move on."""
-        expected = self.seq + 1
-        try:
-            record = read(line)
-        except AuditError as error:
-            reason = Reason.TOO_LONG if len(line) > MAX_LINE_BYTES else Reason.UNREADABLE
-            return Flaw(reason=reason, seq=expected, detail=str(error))
-        flaw = self._compare(record, expected)
-        if flaw is None:
-            self.seq, self.hash, self.kind = record.seq, record.hash, record.kind
-            following = record.body.get("next")
-            self.next_segment = following if record.kind == "rotate" and isinstance(following, str) else None
-        return flaw
-
-    def _compare(self, record: Record, expected: int) -> Flaw | None:
-        if record.chain != self.chain:
-            return Flaw(reason=Reason.OTHER_CHAIN, seq=record.seq, detail=f"it says chain `{record.chain}`")
-        if record.hash != (should := record_hash(record)):
-            return Flaw(reason=Reason.HASH, seq=record.seq, detail=f"content hashes to {should}, not {record.hash}")
-        if record.kind not in KINDS:
-            return Flaw(reason=Reason.UNKNOWN_KIND, seq=record.seq, detail=f"`{record.kind}` is not a kind of entry")
-        if record.seq > expected:
-            return Flaw(reason=Reason.MISSING, seq=record.seq, detail=f"seq {expected} was expected here")
-        if record.seq < expected:
-            return Flaw(reason=Reason.REPEATED, seq=record.seq, detail=f"seq {expected} was expected here")
-        if record.prev != self.hash:
-            detail = f"it links to {record.prev}, the record before it has {self.hash}"
-            return Flaw(reason=Reason.LINK, seq=record.seq, detail=detail)
-        return None
 
 
 def _parse(line: bytes) -> object:

@@ -12,8 +12,9 @@ from pathlib import Path
 import msgspec
 
 from checkstream.audit import chain as format_
-from checkstream.audit.chain import Flaw, Head, Links, Reason
+from checkstream.audit.chain import Flaw, Head, Reason
 from checkstream.audit.keys import PublicKey
+from checkstream.audit.links import Links
 from checkstream.audit.segments import HEADS_SUFFIX, Line, lines, segment_name, segments
 from checkstream.errors import AuditError
 

@@ -11,9 +11,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from checkstream.audit import chain
-from checkstream.audit.chain import GENESIS, Head, Links, Reason, canonical, plain, read, read_head, seal
+from checkstream.audit import chain, links
+from checkstream.audit.chain import GENESIS, Head, Reason, canonical, plain, read, read_head, seal
 from checkstream.audit.entries import KINDS, AnyEntry, PassEntry, StopEntry, StreamEntry
+from checkstream.audit.links import Links
 from checkstream.errors import AuditError
 from tests.records import CHAIN, KEY, TIME, head, record, seal_all, stream, two_segments, verdict
 
@@ -130,6 +131,7 @@ def test_other_spellings_of_a_record_are_refused() -> None:
 
 def test_a_line_that_is_too_long_is_refused_without_parsing(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(chain, "MAX_LINE_BYTES", 100)
+    monkeypatch.setattr(links, "MAX_LINE_BYTES", 100)
     with pytest.raises(AuditError, match="longer than"):
         read(b"x" * 101)
     assert Links(CHAIN).receive(b"x" * 101).reason is Reason.TOO_LONG  # type: ignore[union-attr]
@@ -161,11 +163,11 @@ def lines() -> list[bytes]:
 
 
 def test_links_follow_a_good_chain_over_a_rotation() -> None:
-    links = Links(CHAIN)
+    chained = Links(CHAIN)
     for number, line in enumerate(lines(), start=1):
-        assert links.receive(line) is None
-        assert links.seq == number
-        assert (links.next_segment == "c1-000002.jsonl") == (number == 4)
+        assert chained.receive(line) is None
+        assert chained.seq == number
+        assert (chained.next_segment == "c1-000002.jsonl") == (number == 4)
 
 
 @pytest.mark.parametrize(
@@ -181,18 +183,18 @@ def test_links_follow_a_good_chain_over_a_rotation() -> None:
 def test_links_name_the_first_bad_record(
     change: Callable[[list[bytes]], list[bytes]], reason: Reason, seq: int
 ) -> None:
-    links = Links(CHAIN)
-    flaw = next(flaw for flaw in map(links.receive, change(lines())) if flaw is not None)
+    chained = Links(CHAIN)
+    flaw = next(flaw for flaw in map(chained.receive, change(lines())) if flaw is not None)
     assert (flaw.reason, flaw.seq) == (reason, seq)
 
 
 def test_a_record_rewritten_with_a_fitting_hash_breaks_the_link_after_it() -> None:
     good = seal_all(two_segments())
     forged = seal(StopEntry(reason="forged"), chain=CHAIN, seq=2, prev=good[0].hash, process="p1", time=TIME)
-    links = Links(CHAIN)
-    assert links.receive(good[0].line[:-1]) is None
-    assert links.receive(forged.line[:-1]) is None
-    flaw = links.receive(good[2].line[:-1])
+    chained = Links(CHAIN)
+    assert chained.receive(good[0].line[:-1]) is None
+    assert chained.receive(forged.line[:-1]) is None
+    flaw = chained.receive(good[2].line[:-1])
     assert flaw is not None
     assert (flaw.reason, flaw.seq) == (Reason.LINK, 3)
 
@@ -228,3 +230,14 @@ def test_torn_lines_are_told_from_changed_ones() -> None:
     assert not chain.is_torn(line[:-1] + line[:20], chain.RECORD_OPENING)
     assert not chain.is_torn(b"\x00\x00", chain.RECORD_OPENING)
     assert chain.is_torn(b'{"chain":"c1","ha', chain.HEAD_OPENING)
+
+
+@given(_WORDS)
+def test_a_link_can_be_checked_by_who_knows_the_digest_alone(reason: str) -> None:
+    sealed = seal(StopEntry(reason=reason), chain="c1", seq=1, prev=GENESIS, process="p1", time=TIME)
+    members = json.loads(sealed.line)
+    del members["hash"], members["prev"]
+    digest = chain.record_digest(members)
+    assert chain.linked(GENESIS, digest) == sealed.hash
+    assert chain.linked(sealed.hash, digest) != sealed.hash
+    assert chain.record_digest({**members, "seq": 2}) != digest
