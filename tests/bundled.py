@@ -13,7 +13,7 @@ from checkstream.control.bundles.fetching import Fetched, Fetcher, fetch
 from checkstream.control.bundles.index import Index, read_index
 from checkstream.control.bundles.repository import Repository
 from checkstream.control.bundles.signers import open_signer, write_key_pair
-from checkstream.control.bundles.trust import approval_target, bundle_target, file_target
+from checkstream.control.bundles.versions import offer_approval, offer_bundle, withdraw
 from checkstream.control.bundles.weight import approval_of
 from checkstream.control.bundles.written import WrittenBundle, WrittenProgram, WrittenTrust, read_trust_file
 
@@ -77,23 +77,32 @@ class World:
         return built(WrittenBundle(bundle=name, version=version, programs=programs))
 
     def sign(
-        self, files: Mapping[str, bytes | memoryview], *, role: str = "team", by: Sequence[str] = ("eve",)
+        self,
+        files: Mapping[str, bytes | memoryview],
+        *,
+        role: str = "team",
+        by: Sequence[str] = ("eve",),
+        keep: int = 1,
     ) -> None:
         """Sign a bundle."""
-        index = index_of(files)
-        targets = {file_target(index.name, each.sha256): bytes(files[path]) for path, each in index.files.items()}
-        targets[bundle_target(index.name)] = index.encode()
-        self.repository.offer(role, targets, f"bundles/{index.name}/", datetime.now(UTC))
+        plain = {path: bytes(each) for path, each in files.items()}
+        offer_bundle(self.repository, role, index_of(files), plain, keep=keep, now=datetime.now(UTC))
         for name in by:
             self.repository.sign(role, self.signer(name))
 
-    def approve(self, files: Files, *, role: str = "risk", by: Sequence[str] = ("ruth",)) -> None:
+    def approve(self, files: Files, *, role: str = "risk", by: Sequence[str] = ("ruth",), keep: int = 1) -> None:
         """Approve of what a bundle enforces."""
         index = index_of(files)
-        approval, path = approval_of(index.name, compiled(index, files)), approval_target(index.name)
-        self.repository.offer(role, {path: approval.encode()}, path, datetime.now(UTC))
+        approval = approval_of(index.name, compiled(index, files))
+        offer_approval(self.repository, role, index, approval, keep=keep, now=datetime.now(UTC))
         for name in by:
             self.repository.sign(role, self.signer(name))
+
+    def withdraw(self, version: str | None = None) -> None:
+        """Publish that earlier versions are good no longer."""
+        withdraw(self.repository, "team", "retail", version, datetime.now(UTC))
+        self.repository.sign("team", self.signer("eve"))
+        self.publish()
 
     def publish(self, *, now: datetime | None = None, look: bool = True) -> None:
         """Put in force what is signed; without `look` also what no node would take."""
@@ -106,11 +115,11 @@ class World:
                 "look", name, fetcher=Fetcher(ahead=self.repository.ahead), root=self.repository.newest_root()
             )
 
-    def release(self, *rules: str, version: str) -> Files:
+    def release(self, *rules: str, version: str, keep: int = 1) -> Files:
         """Build, sign, approve and publish a bundle."""
         files = self.files(*rules, version=version)
-        self.sign(files)
-        self.approve(files)
+        self.sign(files, keep=keep)
+        self.approve(files, keep=keep)
         self.publish()
         return files
 
@@ -122,11 +131,13 @@ class World:
         source: str | None = None,
         root: bytes | None = None,
         fetcher: Fetcher | None = None,
+        wanted: str = "",
     ) -> Fetched:
         """Return what a node takes."""
-        fetched = fetch(source or str(self.public), root or self.root, name, self.folder / node, fetcher=fetcher)
+        source, root = source or str(self.public), root or self.root
+        fetched = fetch(source, root, name, self.folder / node, fetcher=fetcher, wanted=wanted)
         index, files = opened(fetched.folder)
-        approved(index, compiled(index, files), fetched.approval.weight)
+        approved(index, compiled(index, files), fetched.weight)
         return fetched
 
 

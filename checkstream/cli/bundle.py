@@ -8,6 +8,7 @@ from pathlib import Path
 from checkstream.cli import bundle_diff, bundle_test
 from checkstream.cli.parser import Commands, Parser
 from checkstream.control.bundles import PASSPHRASE
+from checkstream.control.bundles.weight import MOST_EARLIER
 from checkstream.errors import BundleError
 
 _EXAMPLES = """examples:
@@ -20,6 +21,7 @@ _EXAMPLES = """examples:
   checkstream bundle sign repository retail/ --as team --key keys/eve.pem
   checkstream bundle sign repository retail/ --as risk --key keys/ruth.pem
   checkstream bundle publish repository --key keys/publisher.pem
+  checkstream bundle withdraw repository retail --key keys/eve.pem    # the version before is good no longer
   checkstream bundle follow --config checkstream.yaml --once
   checkstream bundle fetch https://bundles.example/ --root root.json --name retail --state var/ -o current/
 
@@ -74,7 +76,24 @@ def _add_makers(commands: Commands) -> None:
     sign.add_argument("bundle", metavar="BUNDLE", type=Path, nargs="?", help="folder that `build` has made")
     sign.add_argument("--models", metavar="FILE", help="a models.yaml with models of your own")
     sign.add_argument("--as", metavar="ROLE", dest="role", help="role of the key, where it has several")
+    sign.add_argument(
+        "--keep",
+        metavar="N",
+        type=_few,
+        default=1,
+        help="versions before this one that stay good, so that nodes can be taken back to them (default: 1)",
+    )
     sign.add_argument("--key", metavar="KEY", required=True, help=_KEY)
+    withdraw = commands.add_parser(
+        "withdraw",
+        help="say that earlier versions of a bundle are good no longer",
+        description="Stage the bundle's newest version without earlier ones beside it. Nodes then refuse those, "
+        "whatever a control server asks of them. To replace the newest version, sign a newer one.",
+    )
+    withdraw.add_argument("repository", metavar="REPOSITORY", type=Path)
+    withdraw.add_argument("name", metavar="NAME", help="of the bundle")
+    withdraw.add_argument("version", metavar="VERSION", nargs="?", help="version or digest (default: all earlier ones)")
+    withdraw.add_argument("--key", metavar="KEY", required=True, help=_KEY)
     publish = commands.add_parser(
         "publish",
         help="put in force what is signed, and say that it is the newest",
@@ -88,6 +107,12 @@ def _add_makers(commands: Commands) -> None:
         "--refresh", action="store_true", help="say only that what is public is the newest; what is staged waits on"
     )
     publish.add_argument("--models", metavar="FILE", help="a models.yaml with models of your own")
+
+
+def _few(text: str) -> int:
+    if not (text.isascii() and text.isdecimal()) or int(text[:4]) > MOST_EARLIER:
+        raise argparse.ArgumentTypeError(f"`{text}` is no number of versions; write 0 to {MOST_EARLIER}")
+    return int(text)
 
 
 def _add_readers(commands: Commands) -> None:

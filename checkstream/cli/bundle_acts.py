@@ -12,15 +12,15 @@ from pathlib import Path
 import msgspec
 
 from checkstream.app.bundles import Files, approved, built, compiled, opened
-from checkstream.cli.bundle_diff import digest_of
 from checkstream.cli.results import counted, safe, write_json
 from checkstream.config import read_file
-from checkstream.control.bundles import fetching
+from checkstream.control.bundles import fetching, versions
+from checkstream.control.bundles.earlier import digest_of
 from checkstream.control.bundles.fetching import Fetched, Fetcher
 from checkstream.control.bundles.index import INDEX, Index
 from checkstream.control.bundles.repository import Repository
 from checkstream.control.bundles.signers import open_signer, write_key_pair
-from checkstream.control.bundles.trust import approval_target, approves, bundle_target, file_target
+from checkstream.control.bundles.trust import approves, bundle_target
 from checkstream.control.bundles.weight import approval_of
 from checkstream.control.bundles.written import read_bundle_file, read_trust_file
 from checkstream.core.policy.program import Program
@@ -40,6 +40,8 @@ class Summary(msgspec.Struct, frozen=True, kw_only=True):
     """Digest of what it enforces: what an approval is of."""
     rules: int
     """Rules that it enforces."""
+    earlier: dict[str, str] = {}
+    """Digest -> version, of those before it that stay good."""
 
 
 def key(args: argparse.Namespace) -> None:
@@ -117,7 +119,7 @@ def sign(args: argparse.Namespace) -> None:
     else:
         role = args.role or _only(repository.delegated_to(signer))
         roles = [role]
-        _offer(repository, role, args.bundle, args.models)
+        _offer(repository, role, args.bundle, args.models, args.keep)
     for role in roles:
         repository.sign(role, signer)
     _show_waiting(repository)
@@ -131,19 +133,35 @@ def _only(roles: Sequence[str]) -> str:
     return roles[0]
 
 
-def _offer(repository: Repository, role: str, folder: Path, models: str | None) -> None:
+def _offer(repository: Repository, role: str, folder: Path, models: str | None, keep: int) -> None:
     index, files = opened(folder)
-    name, now = index.name, datetime.now(UTC)
-    if approves(repository.delegated(role)):
-        approval = approval_of(name, compiled(index, files, models))
-        repository.offer(role, {approval_target(name): approval.encode()}, approval_target(name), now)
-        sys.stdout.write(
-            f"{role} approves of {counted(len(approval.rules), 'enforced rule')} of {name} {index.version}\n"
-        )
+    now = datetime.now(UTC)
+    if not approves(repository.delegated(role)):
+        plain = {path: bytes(content) for path, content in files.items()}
+        versions.offer_bundle(repository, role, index, plain, keep=keep, now=now)
         return
-    targets = {file_target(name, file.sha256): bytes(files[path]) for path, file in index.files.items()}
-    targets[bundle_target(name)] = index.encode()
-    repository.offer(role, targets, f"bundles/{name}/", now)
+    approval = approval_of(index.name, compiled(index, files, models))
+    approval = versions.offer_approval(repository, role, index, approval, keep=keep, now=now)
+    still = ", ".join(digest[:12] for digest in approval.earlier)
+    sys.stdout.write(
+        f"{role} approves of {counted(len(approval.rules), 'enforced rule')} of {index.name} {index.version}"
+        f"{f', and still of {still}' if still else ''}\n"
+    )
+
+
+def withdraw(args: argparse.Namespace) -> None:
+    """Stage that earlier versions of a bundle are good no longer.
+
+    Raises:
+        CheckstreamError: it can't be done; says why.
+    """
+    repository = Repository(args.repository)
+    signer = open_signer(args.key, repository.known_keys())
+    role = repository.role_for(bundle_target(args.name))
+    gone = versions.withdraw(repository, role, args.name, args.version, datetime.now(UTC))
+    repository.sign(role, signer)
+    sys.stdout.write(safe(f"{args.name} is to be without {', '.join(each.version for each in gone)}") + "\n")
+    _show_waiting(repository)
 
 
 def publish(args: argparse.Namespace) -> None:
@@ -167,13 +185,21 @@ def _look(repository: Repository, models: str | None) -> None:
     for name in repository.bundles():
         with tempfile.TemporaryDirectory() as folder:
             fetcher = Fetcher(ahead=repository.ahead)
+            source = str(repository.public), newest, name, Path(folder, "state")
             try:
-                fetched = fetching.fetch(str(repository.public), newest, name, Path(folder, "state"), fetcher=fetcher)
+                fetched = fetching.fetch(*source, fetcher=fetcher)
                 _accepted(fetched, models)
             except BundleError as error:
                 if name in changed:
                     raise
                 sys.stderr.write(safe(f"nodes will refuse the bundle {name}, which has not changed: {error}") + "\n")
+                continue
+            for each in fetched.offered[1:]:
+                try:
+                    _accepted(fetching.fetch(*source, fetcher=fetcher, wanted=each.digest), models)
+                except BundleError as error:
+                    said = f"nodes can't be taken back to {name} {each.version}: {error}"
+                    sys.stderr.write(safe(said) + "\n")
 
 
 def _accepted(fetched: Fetched, models: str | None) -> dict[str, Program]:
@@ -184,7 +210,7 @@ def _accepted(fetched: Fetched, models: str | None) -> dict[str, Program]:
     """
     index, files = opened(fetched.folder)
     programs = compiled(index, files, models)
-    approved(index, programs, fetched.approval.weight)
+    approved(index, programs, fetched.weight)
     return programs
 
 
@@ -214,7 +240,8 @@ def fetch(args: argparse.Namespace) -> None:
     programs = _accepted(fetched, args.models)
     index, files = opened(fetched.folder)
     _write({**files, INDEX: index.encode()}, args.output)
-    _show(_summary(fetched.index, programs), args.json)
+    earlier = {each.digest: each.version for each in fetched.offered[1:]}
+    _show(msgspec.structs.replace(_summary(fetched.index, programs), earlier=earlier), args.json)
 
 
 def _summary(index: Index, programs: Mapping[str, Program]) -> Summary:
@@ -235,6 +262,7 @@ def _show(summary: Summary, as_json: bool) -> None:
         return
     lines = [f"{summary.bundle} {summary.version}, {summary.digest[:12]}: enforces {counted(summary.rules, 'rule')}"]
     lines += [f"  program {name} {digest[:12]}" for name, digest in summary.programs.items()]
+    lines += [f"  and still good: {version} ({digest[:12]})" for digest, version in summary.earlier.items()]
     sys.stdout.write("\n".join(map(safe, lines)) + "\n")
 
 

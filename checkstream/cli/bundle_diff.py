@@ -78,11 +78,6 @@ def run(args: argparse.Namespace) -> int:
     return 1 if any(rule.needs_approval for rule in found.rules) else 0
 
 
-def digest_of(index: bytes) -> str:
-    """Return the name of a bundle among all: SHA-256 of its `bundle.json`, hex."""
-    return hashlib.sha256(index).hexdigest()
-
-
 def _differences(before: Mapping[str, Program], after: Mapping[str, Program]) -> Iterator[Difference]:
     heavy = [{(each.program, each.rule): each.digest for each in weighty(side)} for side in (before, after)]
     rules = [

@@ -72,7 +72,7 @@ def follower_of(file: Path, settings: BundleSettings) -> Follower:
             reason = (error.strerror or "it can't be opened").lower()
             raise BundleError(f"the root `{settings.root}` can't be read: {reason}") from error
         found = fetching.fetch(settings.source, root, settings.name, Path(settings.dir), had=had)
-        pointer = Pointer(digest=found.digest, weight=found.approval.weight)
+        pointer = Pointer(digest=found.digest, weight=found.weight)
         return Found(pointer=pointer, version=found.index.version, folder=found.folder)
 
     def accept(found: Found) -> None:

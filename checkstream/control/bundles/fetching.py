@@ -9,7 +9,6 @@ Source: The Update Framework specification 1.0, section 5; python-tuf's `ngclien
 
 from __future__ import annotations
 
-import hashlib
 import os
 import shutil
 import stat
@@ -27,6 +26,8 @@ from tuf.api.metadata import Metadata, Root, TargetFile, Targets
 from tuf.ngclient import Updater, UpdaterConfig
 from tuf.ngclient.fetcher import FetcherInterface
 
+from checkstream.control.attestation import Offered
+from checkstream.control.bundles.earlier import digest_of, earlier_of, is_earlier
 from checkstream.control.bundles.index import INDEX, MAX_INDEX_BYTES, Index, file_of, read_index
 from checkstream.control.bundles.trust import (
     approval_target,
@@ -56,6 +57,13 @@ class Fetched(msgspec.Struct, frozen=True, kw_only=True):
     """Where its files are, as `index` names them."""
     digest: str
     """SHA-256 of its `bundle.json`, hex."""
+    offered: tuple[Offered, ...]
+    """All versions that the signed state names, the newest first."""
+
+    @property
+    def weight(self) -> str:
+        """Digest of what may be enforced of it, as it was approved."""
+        return self.approval.of(self.digest)
 
 
 class Fetcher(FetcherInterface):
@@ -115,8 +123,9 @@ def fetch(
     *,
     fetcher: FetcherInterface | None = None,
     had: Collection[str] = (),
+    wanted: str = "",
 ) -> Fetched:
-    """Fetch the newest version of a bundle and verify it. Blocks.
+    """Fetch a version of a bundle and verify it. Blocks.
 
     Args:
         source: Folder or address of what was published.
@@ -127,6 +136,7 @@ def fetch(
         fetcher: Reads the source.
         had: Digests of bundles whose files in `state` need not be looked at again; others are fetched anew if they are
             not what they should be.
+        wanted: Digest of the version, the newest or one of those that stay good beside it; empty: the newest.
 
     Raises:
         BundleRefused: what is there may not be trusted.
@@ -148,7 +158,7 @@ def fetch(
                 bootstrap=root,
             )
             updater.refresh()
-            return _Fetching(updater, metadata, Path(folder), name).bundle(state / BUNDLES, had)
+            return _Fetching(updater, metadata, Path(folder), name).bundle(state / BUNDLES, had, wanted)
     except (RepositoryError, DownloadLengthMismatchError) as error:
         raise BundleRefused(f"`{source}` may not be trusted: {_said(error)}") from error
     except (DownloadError, urllib3.exceptions.HTTPError) as error:
@@ -171,21 +181,29 @@ class _Fetching:
         self._folder = folder
         self._name = name
 
-    def bundle(self, bundles: Path, had: Collection[str]) -> Fetched:
+    def bundle(self, bundles: Path, had: Collection[str], wanted: str) -> Fetched:
         """Return the bundle, its files verified and in their folder among `bundles`."""
         targets = self._verified("targets")
         root = Metadata[Root].from_file(str(self._metadata / "root.json")).signed
         require_two_roles(root, targets, self._name)
         said = self._required(bundle_target(self._name), MAX_INDEX_BYTES, "has no bundle")
         approved = self._required(approval_target(self._name), MAX_APPROVAL_BYTES, "has no approval of the bundle")
-        for role in delegated_roles(targets):
-            if (self._metadata / f"{role}.json").exists() and self._verified(role).delegations is not None:
+        earlier: list[Offered] = []
+        for role, delegated in delegated_roles(targets).items():
+            signed = self._verified(role) if (self._metadata / f"{role}.json").exists() else None
+            if signed is not None and signed.delegations is not None:
                 raise BundleRefused(f"the role `{role}` delegates to others; only `targets` may")
+            if signed is not None and delegated.is_delegated_path(bundle_target(self._name)):
+                earlier += earlier_of(signed.targets, self._name)
+        newest = read_index(self._content(said))
+        offered = (Offered(digest=digest_of(newest.encode()), version=newest.version), *earlier)
+        if wanted and wanted != offered[0].digest:
+            said = self._earlier(wanted, offered)
         content = self._content(said)
         index, approval = read_index(content), read_approval(self._content(approved))
         if index.name != self._name or approval.bundle != self._name:
             raise BundleRefused(f"what is published as the bundle `{self._name}` calls itself by another name")
-        digest = hashlib.sha256(content).hexdigest()
+        digest = digest_of(content)
         if digest not in had and not _is_whole(bundles / digest, index, content):
             if (bundles / digest).exists():  # damaged
                 (bundles / digest).rename(self._folder / "damaged")
@@ -193,7 +211,18 @@ class _Fetching:
             (self._folder / "bundle" / INDEX).write_bytes(content)
             bundles.mkdir(exist_ok=True)
             (self._folder / "bundle").rename(bundles / digest)
-        return Fetched(index=index, approval=approval, folder=bundles / digest, digest=digest)
+        return Fetched(index=index, approval=approval, folder=bundles / digest, digest=digest, offered=offered)
+
+    def _earlier(self, wanted: str, offered: tuple[Offered, ...]) -> TargetFile:
+        """Return the target of an earlier version that is still good."""
+        target = self._updater.get_targetinfo(file_target(self._name, wanted))
+        if target is None or not is_earlier(target, wanted) or target.length > MAX_INDEX_BYTES:
+            named = ", ".join(f"{each.version} ({each.digest[:12]})" for each in offered)
+            raise BundleRefused(
+                f"the version {wanted[:12]} of the bundle `{self._name}` is not signed, or was withdrawn; what is "
+                f"signed now: {named}"
+            )
+        return target
 
     def _verified(self, role: str) -> Targets:
         """Return metadata as it stands in the state, where nothing comes to stand that has not been verified."""

@@ -12,6 +12,7 @@ import shutil
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import datetime, timedelta
 from pathlib import Path, PurePosixPath
+from types import MappingProxyType
 
 import msgspec
 from securesystemslib.signer import Key, Signer
@@ -87,7 +88,14 @@ class Repository:
                 expires = now + timedelta(days=days_of(role))
                 self._stage(name, Metadata(Targets(version=1, expires=expires)))
 
-    def offer(self, role: str, targets: Mapping[str, bytes], replaced: str, now: datetime) -> None:
+    def offer(
+        self,
+        role: str,
+        targets: Mapping[str, bytes],
+        replaced: str,
+        now: datetime,
+        kept: Mapping[str, TargetFile] = MappingProxyType({}),
+    ) -> None:
         """Stage files that a role provides; what is staged as it is keeps its signatures.
 
         Args:
@@ -95,6 +103,7 @@ class Repository:
             targets: Path -> content, of each file.
             replaced: What the paths begin with that these replace.
             now: The time.
+            kept: Path -> what is signed besides; the content of each is public, or among `targets`.
 
         Raises:
             BundleError: there is no such role, or it may not provide these.
@@ -105,19 +114,51 @@ class Repository:
                 what = "approve of" if approves(delegated) else "sign"
                 raise BundleError(f"`{role}` may not {what} `{path}`; `trust.yaml` says which bundles it may")
         files = {path: TargetFile.from_data(path, content, ["sha256"]) for path, content in targets.items()}
+        files |= kept
         staged, published = self._staged_of(role, Targets), self._published(role, Targets)
         before = published
         if staged is not None and self._waiting(role).missing == 0:
             before = staged
         elif staged is not None and any(not path.startswith(replaced) for path in _changed(published, staged)):
             raise BundleError(f"something else waits for signatures as `{role}`; have that signed and published first")
-        kept = {} if before is None else {k: v for k, v in before.signed.targets.items() if not k.startswith(replaced)}
-        if staged is None or staged.signed.targets != {**kept, **files}:
+        others = () if before is None else before.signed.targets.items()
+        rest = {path: target for path, target in others if not path.startswith(replaced)}
+        if staged is None or staged.signed.targets != {**rest, **files}:
             version = 1 if published is None else published.signed.version + 1
             expires = now + timedelta(days=days_of(delegated))
-            self._stage(role, Metadata(Targets(version=version, expires=expires, targets={**kept, **files})))
+            self._stage(role, Metadata(Targets(version=version, expires=expires, targets={**rest, **files})))
         for path, content in targets.items():
             write_whole(self._staged / "targets" / hashed(files[path]), content)
+
+    def public_targets(self, role: str) -> Mapping[str, TargetFile]:
+        """Return the files that a role of authors or approvers has published, by path."""
+        published = self._published(role, Targets)
+        return {} if published is None else published.signed.targets
+
+    def public_content(self, target: TargetFile) -> bytes:
+        """Return the content of a file that is public.
+
+        Raises:
+            BundleError: it is not there, or is another.
+        """
+        place = self.public / "targets" / hashed(target)
+        try:
+            content = place.read_bytes()
+            target.verify_length_and_hashes(content)
+        except (OSError, LengthOrHashMismatchError) as error:
+            raise BundleError(f"`{place}` is not what was signed; restore it from where it is published") from error
+        return content
+
+    def role_for(self, target: str) -> str:
+        """Return the role of authors, or of approvers, that may sign a path.
+
+        Raises:
+            BundleError: there is none.
+        """
+        for name, role in delegated_roles(self._delegations()).items():
+            if may_provide(role, target):
+                return name
+        raise BundleError(f"nobody may sign `{target}`; `trust.yaml` says whose bundles are whose")
 
     def sign(self, role: str, signer: Signer) -> None:
         """Add a signature to what is staged for a role.

@@ -41,6 +41,8 @@ _OF_STREAMS = frozenset({"stream"})
 _OF_CONVERSATIONS = frozenset({"conversation", "fired", "risk", "highest", "recent", "short"})
 """Kinds of variables, as `Program.variables` has them."""
 MAX_APPROVAL_BYTES = 4 << 20
+MOST_EARLIER = 16
+"""Versions of a bundle that stay good beside the newest."""
 
 
 class Weighty(msgspec.Struct, frozen=True, kw_only=True):
@@ -60,6 +62,12 @@ class Approval(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     weight: Digest
     rules: Annotated[tuple[str, ...], Meta(max_length=100_000)] = ()
     """`program/rule`, for people."""
+    earlier: Annotated[dict[Digest, Digest], Meta(max_length=MOST_EARLIER)] = {}
+    """Digest of an earlier version -> its weight, where that is another: it stays approved."""
+
+    def of(self, digest: str) -> str:
+        """Return what may be enforced of the version with this digest."""
+        return self.earlier.get(digest, self.weight)
 
     def encode(self) -> bytes:
         """Return it as canonical JSON."""

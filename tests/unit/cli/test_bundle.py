@@ -179,3 +179,22 @@ def test_without_the_extra_it_says_what_to_install(tmp_path: Path) -> None:
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False, timeout=60)
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr == "checkstream: `bundle` needs the extra `checkstream[bundles]`; install it\n"
+
+
+def test_a_version_before_stays_good_until_it_is_withdrawn(run: Run) -> None:
+    published(run)
+    write(STOPS, LOGS, version="2.0")
+    assert run("build bundle.yaml -o retail")[0] == 0
+    assert run("sign repository retail --key keys/eve.pem")[0] == 0
+    code, said = run("sign repository retail --key keys/ruth.pem")
+    assert (code, ", and still of " in said) == (0, True)
+    assert run("publish repository --key keys/publisher.pem")[0] == 0
+    root = "--root repository/public/metadata/1.root.json --name retail"
+    code, said = run(f"verify repository/public {root}")
+    assert (code, "  and still good: 1.0 (" in said) == (0, True)
+    assert run("withdraw repository retail 7.0 --key keys/eve.pem")[0] == 2
+    code, said = run("withdraw repository retail 1.0 --key keys/eve.pem")
+    assert (code, said.splitlines()[0]) == (0, "retail is to be without 1.0")
+    assert run("publish repository --key keys/publisher.pem")[0] == 0
+    assert "still good" not in run(f"verify repository/public {root}")[1]
+    assert run("sign repository retail --keep 17 --key keys/eve.pem")[0] == 2
