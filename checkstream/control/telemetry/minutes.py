@@ -1,0 +1,86 @@
+"""Counts by minute and route: what exchanges of a minute came to together. Pure.
+
+A name says what is counted, and all counts of one name add up:
+
+==================== ===========================================================================================
+`exchanges`          guarded exchanges
+`passed`             requests that went through unguarded
+`outcome:NAME`       exchanges that ended so (`complete`, `refused`, `stopped`, ...)
+`action:NAME`        exchanges of which this was the strictest action
+`degraded`           exchanges in which something was checked less, later or not at all
+`rule:ID`            decisions of a rule that was enforced; `shadow:ID` of one that was only recorded
+`confidence:ID`      millionths: the sum of the confidences of both; `confidence2:ID` of their squares
+`held:MS`            exchanges of which released text was held longest for at most so many milliseconds, and longer
+                     than the bound before; `held:inf` for longer than all
+`held_us`            microseconds: the sum of these times
+==================== ===========================================================================================
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections import Counter
+from collections.abc import Iterator
+from datetime import datetime
+
+from checkstream.audit.entries import PassEntry
+from checkstream.control.telemetry.records import Exchange
+
+HELD_MS = (0, 1, 2, 5, 10, 15, 25, 50, 100, 250, 500, 1000, 2500, 5000, 10_000, 30_000)
+"""Bounds of the times that are told apart."""
+_MILLION = 1_000_000
+
+
+def moment_of(time: str) -> int | None:
+    """Return a record's time in milliseconds since 1970; None: it is none."""
+    try:
+        moment = datetime.fromisoformat(time)
+        return None if moment.tzinfo is None else max(int(moment.timestamp() * 1000), 0)
+    except (ValueError, OverflowError):
+        return None
+
+
+def minute_of(time: str) -> int | None:
+    """Return the minute of a record's time, since 1970; None: it is none."""
+    moment = moment_of(time)
+    return None if moment is None else moment // 60_000
+
+
+class Minutes:
+    """Adds up. Iterating gives `(minute, route, name, count)`, in their order."""
+
+    def __init__(self) -> None:
+        """Nothing has been counted."""
+        self._counts: Counter[tuple[int, str, str]] = Counter()
+
+    def add(self, minute: int, exchange: Exchange) -> None:
+        """Count an exchange."""
+        for name, count in _counts(exchange).items():
+            self._counts[minute, exchange.route, name] += count
+
+    def __iter__(self) -> Iterator[tuple[int, str, str, int]]:
+        return ((*key, count) for key, count in sorted(self._counts.items()) if count)
+
+
+def _counts(exchange: Exchange) -> Counter[str]:
+    if isinstance(exchange, PassEntry):
+        return Counter({"passed": 1})
+    record = exchange.record
+    counts = Counter({"exchanges": 1, f"outcome:{record.outcome}": 1, f"action:{record.action}": 1})
+    counts["degraded"] = bool(record.degradations)
+    counts[f"held:{bound_of(record.held_ms)}"] = 1
+    counts["held_us"] = round(record.held_ms * 1000)
+    for verdict in record.verdicts:
+        counts[f"{'rule' if verdict.mode == 'enforce' else 'shadow'}:{verdict.rule_id}"] += 1
+        counts[f"confidence:{verdict.rule_id}"] += round(verdict.confidence * _MILLION)
+        counts[f"confidence2:{verdict.rule_id}"] += round(verdict.confidence**2 * _MILLION)
+    listed = Counter(verdict.rule_id for verdict in record.verdicts)
+    for rule, fired in record.fired.items():  # where the record doesn't list all
+        counts[f"rule:{rule}"] += max(fired - listed[rule], 0)
+    return counts
+
+
+def bound_of(held_ms: float) -> str:
+    """Return the smallest bound that is not below a time."""
+    place = bisect_left(HELD_MS, held_ms)
+    return str(HELD_MS[place]) if place < len(HELD_MS) else "inf"

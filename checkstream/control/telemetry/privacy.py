@@ -1,0 +1,81 @@
+"""What of an exchange leaves its node: its record, what it adds to sums, or its place in the chain alone. Pure.
+
+========== ===========================================================================================
+none       that there was a record: its digest and its hash
+aggregate  that, and one more in the counts of its minute and route
+decisions  the record as it stands in the log: which rules fired where, places and keyed digests of what
+           was found; never the text
+========== ===========================================================================================
+
+Records that are of no exchange (a start, a reload, a stop) always leave: without them nobody could tell whether a node
+was silent or off.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Literal
+
+import msgspec
+
+from checkstream.audit.chain import Record
+from checkstream.control.telemetry.delivery import At, Count, Link, Run, Skipped
+from checkstream.control.telemetry.minutes import Minutes, minute_of
+from checkstream.control.telemetry.records import digest_of, exchange_of
+
+Mode = Literal["none", "aggregate", "decisions"]
+STRICTNESS: tuple[Mode, ...] = ("none", "aggregate", "decisions")
+"""From the one that tells least."""
+LONGEST = 1_048_576
+"""Of a record that leaves whole, in bytes; of a longer one only the link does."""
+
+
+class Privacy(msgspec.Struct, frozen=True, kw_only=True):
+    """What leaves, by route and by caller."""
+
+    usual: Mode = "decisions"
+    """Where neither has a word of its own."""
+    routes: Mapping[str, Mode] = {}
+    callers: Mapping[str, Mode] = {}
+
+    def of(self, route: str, caller: str | None) -> Mode:
+        """Return what leaves of an exchange: where route and caller both say something, the one that tells less."""
+        said = [self.routes.get(route), None if caller is None else self.callers.get(caller)]
+        return min((mode for mode in said if mode is not None), key=STRICTNESS.index, default=self.usual)
+
+
+def run_of(
+    chain: str, after: At, records: Iterable[tuple[bytes, Record]], privacy: Privacy, skipped: Skipped | None = None
+) -> Run:
+    """Return what leaves of records that follow each other.
+
+    Args:
+        chain: Of all of them.
+        after: The record before.
+        records: Lines of the log, and what they say.
+        privacy: What may leave.
+        skipped: Those that stood before and don't come.
+    """
+    items: list[msgspec.Raw] = []
+    counted = Minutes()
+    for line, record in records:
+        mode = _mode(record, privacy)
+        if mode == "decisions" and len(line) <= LONGEST:
+            items.append(msgspec.Raw(line))
+            continue
+        link = Link(digest=digest_of(record), hash=record.hash, seq=record.seq)
+        items.append(msgspec.Raw(msgspec.json.encode(link)))
+        minute = minute_of(record.time)
+        if mode != "none" and minute is not None and (exchange := exchange_of(record)) is not None:
+            counted.add(minute, exchange)
+    counts = tuple(Count(minute=minute, route=route, name=name, count=count) for minute, route, name, count in counted)
+    return Run(chain=chain, after=after, items=tuple(items), counts=counts, skipped=skipped)
+
+
+def _mode(record: Record, privacy: Privacy) -> Mode:
+    if record.kind not in ("stream", "pass"):
+        return "decisions"
+    route, caller = record.body.get("route"), record.body.get("caller")
+    if not isinstance(route, str) or not isinstance(caller, str | None):
+        return "none"  # nobody knows whose it is
+    return privacy.of(route, caller)
