@@ -8,6 +8,7 @@ from typing import Annotated, Literal
 import msgspec
 from msgspec import Meta
 
+from checkstream.config.alerts import AlertSettings
 from checkstream.config.files import read_file
 from checkstream.config.parts import Name, Secret, Settings
 from checkstream.config.paths import with_files
@@ -136,6 +137,8 @@ class ControlConfig(Settings, frozen=True):
     """Who may ask and decide, by name."""
     audit: AuditSettings = AuditSettings(dir="var/control-audit")
     """Where every act of people, and of the server itself, is kept."""
+    alerts: AlertSettings = AlertSettings()
+    """What people are told unasked, and who."""
     telemetry: TelemetrySettings = TelemetrySettings()
     """How logs are written."""
 

@@ -54,7 +54,6 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
     latency_least: int = 100
     """Decisions in 5 minutes that a 95th percentile is read from."""
     chain_silent_s: float = 180.0
-    node_stale_s: float = 180.0
     node_astray_s: float = 60.0
     precision_points: float = 0.05
     """By how much a week's precision may be below that of the week before, 0..1."""
@@ -175,7 +174,7 @@ def _of_node(node: Node, limits: Limits) -> Iterator[Finding]:
     if node.refused:
         says = f"node {node.subject} is not let in: {node.refused}"
         yield Finding(kind="node_refused", severity="page", subject=node.subject, says=says)
-    if node.unheard_s > limits.node_stale_s:
+    if node.unheard_s > node.stale_s:
         says = f"nothing was heard of node {node.subject} for {_span(node.unheard_s)}"
         yield Finding(kind="node_stale", severity="page", subject=node.subject, says=says)
     elif node.wanted and node.reported != node.wanted and node.astray_s > limits.node_astray_s:

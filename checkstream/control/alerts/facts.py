@@ -55,6 +55,8 @@ class Node(msgspec.Struct, frozen=True, kw_only=True):
     subject: str
     unheard_s: float
     """Since its last attestation."""
+    stale_s: float
+    """How long that may be."""
     wanted: str
     """The bundle that it is to have; empty: any."""
     reported: str

@@ -99,7 +99,13 @@ def test_hours_with_few_scores_say_nothing_of_drift() -> None:
 
 def node(unheard_s: float = 5, reported: str = "b@2", astray_s: float = 0, refused: str = "") -> Node:
     return Node(
-        subject="eu-1", unheard_s=unheard_s, wanted="b@2", reported=reported, astray_s=astray_s, refused=refused
+        subject="eu-1",
+        unheard_s=unheard_s,
+        stale_s=180,
+        wanted="b@2",
+        reported=reported,
+        astray_s=astray_s,
+        refused=refused,
     )
 
 
@@ -149,7 +155,9 @@ def test_a_budget_is_spent_too_fast_in_a_long_window_and_still_in_a_short_one(
 
 
 def test_findings_come_by_key_whatever_order_the_facts_have() -> None:
-    nodes = tuple(Node(subject=name, unheard_s=999, wanted="", reported="", astray_s=0) for name in ("c", "a", "b"))
+    nodes = tuple(
+        Node(subject=name, unheard_s=999, stale_s=180, wanted="", reported="", astray_s=0) for name in ("c", "a", "b")
+    )
     expected = ["node_stale:a", "node_stale:b", "node_stale:c"]
     assert [finding.key for finding in findings(Facts(nodes=nodes), LIMITS)] == expected
     assert [finding.key for finding in findings(Facts(nodes=nodes[::-1]), LIMITS)] == expected

@@ -1,0 +1,65 @@
+"""The control server's operations on alerts: what stands, and what nobody wants to hear of."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import msgspec
+from msgspec import Meta
+
+from checkstream.api.operation import Operation
+from checkstream.control.server.alerting import Alerting, Alerts, Silenced
+
+_SECONDS = 30.0
+
+
+class AlertsAsked(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The query of `GET /v1/alerts`: nothing."""
+
+
+class SilenceAsked(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What is to be muted."""
+
+    pattern: Annotated[str, Meta(min_length=1, max_length=200)]
+    """Of keys of alerts, with `*` and `?`: `node_stale:shop/eu-*`."""
+    seconds: Annotated[int, Meta(ge=1, le=30 * 86_400)]
+    reason: Annotated[str, Meta(min_length=1, max_length=500)]
+    """Why; others read it."""
+
+
+class EndAsked(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Which silence ends."""
+
+    id: Annotated[int, Meta(ge=1, le=2**53 - 1)]
+
+
+class AlertsApi:
+    """What people ask of alerts."""
+
+    def __init__(self, alerting: Alerting) -> None:
+        """Ask `alerting`."""
+        self._alerting = alerting
+
+    @property
+    def operations(self) -> tuple[Operation, ...]:
+        """What can be asked."""
+        shown = "Which alerts stand, and which are silenced?"
+        begin = "Mute alerts for some time. What is over is told all the same."
+        too_many = {"409": "There are too many silences."}
+        unknown = {"404": "There is no such silence."}
+        return (
+            Operation("GET", "/v1/alerts", shown, AlertsAsked, (Alerts,), self._shown, _SECONDS),
+            Operation("POST", "/v1/silences", begin, SilenceAsked, (Silenced,), self._silence, _SECONDS, also=too_many),
+            Operation(
+                "POST", "/v1/silences/end", "End a silence.", EndAsked, (Silenced,), self._end, _SECONDS, also=unknown
+            ),
+        )
+
+    async def _shown(self, _: AlertsAsked, __: str | None) -> Alerts:
+        return await self._alerting.shown()
+
+    async def _silence(self, asked: SilenceAsked, person: str | None) -> Silenced:
+        return await self._alerting.silence(asked.pattern, asked.seconds, person or "", asked.reason)
+
+    async def _end(self, asked: EndAsked, _: str | None) -> Silenced:
+        return await self._alerting.speak(asked.id)
