@@ -134,6 +134,9 @@ class App:
                 self._note(StopEntry(reason="failed"))
                 raise ConfigError((not_bound(name, address, error),)) from error
             opening.push_async_callback(listener.close)
+        if member is None:
+            opening.push_async_callback(self._parts.console.close)
+            await self._parts.console.open()
 
     @property
     def force(self) -> InForce:

@@ -6,6 +6,7 @@ import hashlib
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from types import MappingProxyType
 
 import msgspec
 
@@ -56,6 +57,8 @@ class Loaded(msgspec.Struct, frozen=True, kw_only=True):
     """The models that the programs ask."""
     bundle: str
     """What policies are of, as `name@version#hash`; empty: they are files."""
+    sources: Mapping[str, bytes]
+    """Policy files as they were read, by the names that routes have for them."""
 
     @property
     def digest(self) -> str:
@@ -121,6 +124,7 @@ def load(read: Callable[[], Config], pointer: Pointer | None = None) -> Loaded:
             targets.setdefault(route.policies, []).append(_target(route, config))
     programs: dict[tuple[str, ...], Program] = {}
     files: dict[Path, None] = {}
+    read_as: dict[str, bytes] = {}
     faults: dict[Fault, None] = {}
     for policies, reached in targets.items():
         sources: list[Given] = []
@@ -129,6 +133,7 @@ def load(read: Callable[[], Config], pointer: Pointer | None = None) -> Loaded:
             files[file] = None
             name, content = reference if reference.startswith(BUILTIN) else str(file), _content(reference, file)
             sources.append((name, content))
+            read_as[reference] = content
             for list_name, path, given in lists_beside(name, file, content):
                 files[path] = None
                 sources.append((list_name, given))
@@ -140,7 +145,9 @@ def load(read: Callable[[], Config], pointer: Pointer | None = None) -> Loaded:
         raise PolicyError(tuple(faults))
     models = asked(programs.values(), described)
     watched = (*files, *files_of(config), *pointers(config))
-    return Loaded(config=config, programs=programs, files=watched, models=models, bundle=bundle)
+    return Loaded(
+        config=config, programs=programs, files=watched, models=models, bundle=bundle, sources=MappingProxyType(read_as)
+    )
 
 
 def warm(loaded: Loaded) -> None:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from checkstream.app.console import policies_of
 from checkstream.app.force import InForce
 from checkstream.processes.frames import In, Ready
 
@@ -54,6 +55,11 @@ class OneOfMany:
     async def told_entries(self, count: int) -> bytes:
         """Return the latest entries of the audit chain, as JSON."""
         return msgspec.json.encode(await self._app.entries(count))
+
+    async def told_policies(self) -> bytes:
+        """Return the policies in force, with their sources."""
+        force = self._app.force
+        return await asyncio.to_thread(lambda: msgspec.msgpack.encode(policies_of(force)))
 
     async def prepare(self) -> In:
         """Load configuration and policies anew, and put nothing in force yet.

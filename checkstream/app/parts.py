@@ -18,19 +18,22 @@ from pathlib import Path
 from typing import NamedTuple, ParamSpec, Protocol, TypeVar
 
 from checkstream.app.background import QueueFeed
+from checkstream.app.console import OwnFacts
 from checkstream.app.current import Current, enforced
 from checkstream.app.force import Loaded
 from checkstream.app.inline import Inline
 from checkstream.app.models import OpenModel
-from checkstream.app.start import key_place
 from checkstream.app.turns import collect_due
 from checkstream.audit.journal import Journal, JournalSettings
 from checkstream.audit.keys import AuditKey, key_from_text, load_key
 from checkstream.config import AuditSettings, ConversationSettings, RecordSettings, Server, reveal
+from checkstream.config.secrets import audit_key
+from checkstream.console import Console, open_console
 from checkstream.errors import AuditError
 from checkstream.jobs import Watching
 from checkstream.listen import Admission, Callers, Hosts, Listener, Times
 from checkstream.listen.board import Board
+from checkstream.processes.child import program
 from checkstream.processes.fleet import Fleet, open_fleet
 from checkstream.processes.member import Member
 from checkstream.proxy.capacity import Capacity
@@ -66,6 +69,8 @@ class Parts(NamedTuple):
     listener: Listener
     """Where callers connect. It doesn't listen yet, nor does the next."""
     admin: Listener
+    console: Console
+    """The operator's pages. It doesn't count yet."""
     metrics: Metrics
     observe: Callable[[], None]
     """Sets the gauges to what they are now."""
@@ -158,11 +163,15 @@ async def open_parts(
         confirmations=Confirmations(together=_together(member, fleet, page)),
     )
     listener = Listener(proxy.respond, times, _hosts(server, current), refused=counts.unheard)
-    admin = Admin(inside, token)
+    facts = OwnFacts(inside, metrics, lambda: current.force, lambda: listener.address)
+    console = open_console(facts, config, token, tuple(await thread(program)))
+    admin = Admin(inside, token, console)
     hosts = Hosts(server.hosts) if server.admin_token is None else None
     admin_listener = Listener(admin.respond, times, hosts, sockets=_ADMIN_SOCKETS)
     observe = _observing(counts, current, background, admission, conversations)
-    return Parts(log, trail, counts, current, admission, background, proxy, listener, admin_listener, metrics, observe)
+    return Parts(
+        log, trail, counts, current, admission, background, proxy, listener, admin_listener, console, metrics, observe
+    )
 
 
 class _Closable(Protocol):
@@ -249,7 +258,7 @@ def _reveal_keys(server: Server) -> tuple[Callers, str | None]:
 
 def _open_journal(settings: AuditSettings) -> tuple[AuditKey, Journal]:
     """Return the key and the open journal. Blocks."""
-    place = key_place(settings)
+    place = audit_key(settings)
     key = (
         load_key(place)
         if isinstance(place, Path)

@@ -9,30 +9,25 @@ from urllib.parse import urlsplit
 
 import checkstream
 from checkstream.app.force import InForce
-from checkstream.config import Address, AuditSettings, Secret, Upstream
+from checkstream.config import Address, Upstream
+from checkstream.config.secrets import audit_key
 from checkstream.listen.binding import cause
 from checkstream.proxy.accept import Route
+from checkstream.proxy.health import console_at
 from checkstream.telemetry.logs import MAX_ITEMS
 
 _REACH_S = 3.0
 """How long an upstream may take to let itself be connected to, at the start."""
 
 
-def key_place(settings: AuditSettings) -> Path | Secret:
-    """Return the file of the audit key, or what names the environment variable that holds it."""
-    if settings.key is None:
-        directory = Path(settings.dir)
-        return directory.with_name(directory.name + ".key")
-    return settings.key if settings.key.file is None else Path(settings.key.file)
-
-
 def introduction(force: InForce, listen: Address, admin: Address, config_file: Path | None) -> dict[str, object]:
     """Return the fields of the event `listening`: all that says whether this is the process that was meant."""
     config = force.loaded.config
-    key = key_place(config.audit)
+    key = audit_key(config.audit)
     said: dict[str, object] = {
         "listen": str(listen),
         "admin": str(admin),
+        "console": console_at(admin),
         "version": checkstream.__version__,
         "config": "command line" if config_file is None else str(config_file.absolute()),
         "upstreams": {name: upstream.root for name, upstream in config.upstreams.items()},

@@ -9,6 +9,7 @@ from pathlib import Path
 import msgspec
 
 from checkstream.config.parts import Secret
+from checkstream.config.settings import AuditSettings
 from checkstream.errors import ConfigError, Fault
 
 
@@ -31,6 +32,14 @@ def reveal(secret: Secret) -> str:
     if not value.isprintable():
         raise _missing(f"{origin} holds line breaks or control characters", "put one line into it")
     return secret.prefix + value
+
+
+def audit_key(settings: AuditSettings) -> Path | Secret:
+    """Return the file of the audit key, or what names the environment variable that holds it."""
+    if settings.key is None:
+        directory = Path(settings.dir)
+        return directory.with_name(directory.name + ".key")
+    return settings.key if settings.key.file is None else Path(settings.key.file)
 
 
 def secrets_in(settings: object) -> Iterator[tuple[tuple[str | int, ...], Secret]]:

@@ -20,7 +20,9 @@ _MOST_BYTES = 64 * 1024 * 1024
 MOST_DESCRIPTORS = 253
 """That one message may carry: as many as the system takes."""
 
-What = Literal["ping", "status", "metrics", "audit", "load", "enforce", "forget", "adopt", "release", "retire", "drain"]
+What = Literal[
+    "ping", "status", "metrics", "audit", "policies", "load", "enforce", "forget", "adopt", "release", "retire", "drain"
+]  # fmt: skip
 """What a parent asks of a worker."""
 
 

@@ -33,6 +33,9 @@ class Inside(Protocol):
     async def told_entries(self, count: int) -> bytes:
         """Return the latest entries of the audit chain, as JSON."""
 
+    async def told_policies(self) -> bytes:
+        """Return the policies in force, with their sources."""
+
     async def prepare(self) -> In:
         """Load configuration and policies anew, and put nothing in force yet.
 
@@ -166,6 +169,8 @@ async def _done(ask: Ask, inside: Inside) -> bytes:
             return inside.told_metrics()
         case "audit":
             return await inside.told_entries(ask.number)
+        case "policies":
+            return await inside.told_policies()
         case "load" | "enforce":
             return msgspec.msgpack.encode(await (inside.prepare() if ask.what == "load" else inside.enforce()))
         case _:

@@ -20,11 +20,12 @@ from pathlib import Path
 from typing import Any
 
 from checkstream.config import Config, parse_address, reveal
+from checkstream.console import open_console
 from checkstream.errors import ConfigError, NotReady
 from checkstream.listen import Hosts, Listener, Times, board
 from checkstream.listen.binding import cause, not_bound
 from checkstream.processes import memory, sockets
-from checkstream.processes.child import Child
+from checkstream.processes.child import Child, program
 from checkstream.processes.fleet import open_fleet
 from checkstream.processes.folder import Folder
 from checkstream.processes.following import follow
@@ -36,7 +37,7 @@ from checkstream.processes.restarts import Cause, Restarts
 from checkstream.processes.rolling import Rolling
 from checkstream.processes.succession import Elder, Estate
 from checkstream.processes.whole import Whole
-from checkstream.proxy.health import Admin
+from checkstream.proxy.health import Admin, console_at
 from checkstream.telemetry.logs import Log, open_log
 
 _POLL_S = 1.0
@@ -193,13 +194,16 @@ class Parent:
         token = None if server.admin_token is None else await asyncio.to_thread(reveal, server.admin_token)
         times = Times(header_s=limits.header_timeout_ms / 1000, write_s=limits.write_timeout_ms / 1000)
         hosts = Hosts(server.hosts) if token is None else None
-        self._admin = Listener(Admin(self._whole, token).respond, times, hosts, sockets=_ADMIN_SOCKETS)
+        console = open_console(self._whole, self._config, token, tuple(await asyncio.to_thread(program)))
+        self._admin = Listener(Admin(self._whole, token, console).respond, times, hosts, sockets=_ADMIN_SOCKETS)
         try:
             taken = self._elder.admin if self._elder is not None and self._elder.estate.admin == server.admin else ()
             await self._admin.open(parse_address(server.admin), taken)
         except OSError as error:
             raise ConfigError((not_bound("admin", server.admin, error),)) from error
         opening.push_async_callback(self._admin.close)
+        opening.push_async_callback(console.close)
+        await console.open()
 
     async def _start_first(self, stopped: asyncio.Task[Any]) -> Child | None:
         """Start one worker before the others, and return it when it serves: what is wrong is said once."""
@@ -223,7 +227,9 @@ class Parent:
             return
         for warning in first.ready.warnings:
             self._log.warning("config.warning", detail=warning)
-        said = first.ready.introduction | {"admin": str(self._admin.address), "workers": self._count}
+        admin = self._admin.address
+        own = {"admin": str(admin), "console": console_at(admin), "workers": self._count}
+        said = first.ready.introduction | own
         self._log.info("listening", **said)
         tell(self._notify, f"READY=1\nMAINPID={os.getpid()}")
         if self._elder is not None:

@@ -10,7 +10,9 @@ from typing import Any
 import msgspec
 
 import checkstream
-from checkstream.errors import CheckstreamError, FaultyFile
+from checkstream.console.facts import Policies
+from checkstream.console.totals import NAMES
+from checkstream.errors import CheckstreamError, FaultyFile, NotReady
 from checkstream.processes.child import Child
 from checkstream.processes.restarts import Restarts
 from checkstream.processes.succession import Elder
@@ -20,10 +22,13 @@ from checkstream.telemetry.totals import Figures, figures, lasting, rendered, su
 
 _ASK_S = 2.0
 _STATUS = msgspec.msgpack.Decoder(Status)
+_POLICIES = msgspec.msgpack.Decoder(Policies)
+_COUNTED = frozenset(name.removesuffix("_total") for name in NAMES)
+"""Families go by their names without the ends that counters have."""
 
 
 class Whole:
-    """Shows the workers of a parent as one. Implements `proxy.health.Inside`."""
+    """Shows the workers of a parent as one. Implements `proxy.health.Inside` and `console.Facts`."""
 
     def __init__(self, reload: Callable[[], Any]) -> None:
         """Show no workers yet.
@@ -110,6 +115,29 @@ class Whole:
         self.own.workers.set(0)
         before = () if self.elder is None else self.elder.figures
         return summed((*(child.figures for child in self.children), self._left, before, figures(self.own)))
+
+    @property
+    def listen(self) -> str:
+        """Where callers connect; empty: nobody serves yet."""
+        told = next((child.ready.introduction for child in self.children if child.ready is not None), {})
+        return str(told.get("listen", ""))
+
+    async def totals(self) -> Figures:
+        """Return what all workers have counted when they told it last, as far as the console looks at it."""
+        elder = () if self.elder is None else self.elder.figures
+        every = (*(child.figures for child in self.children), self._left, elder)
+        return summed(tuple(each for each in figures if each.name in _COUNTED) for figures in every)
+
+    async def policies(self) -> Policies:
+        """Return the policies in force, as a worker that serves tells them.
+
+        Raises:
+            NotReady: none does.
+        """
+        for child in self.children:
+            if child.serves:
+                return await asyncio.to_thread(_POLICIES.decode, await child.ask("policies", timeout_s=_ASK_S))
+        raise NotReady("no worker serves, so nobody knows which policies are in force; look again in a moment")
 
     async def entries(self, count: int) -> Sequence[object]:
         """Return the latest entries of the workers' audit chains, oldest first."""

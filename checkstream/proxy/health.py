@@ -11,6 +11,7 @@ import msgspec
 from aiohttp import hdrs
 from aiohttp.web import BaseRequest, Response, StreamResponse
 
+from checkstream.config import Address
 from checkstream.errors import CheckstreamError, ConfigError, FaultyFile
 from checkstream.proxy.replies import row
 
@@ -101,13 +102,30 @@ class Inside(Protocol):
         """
 
 
+CONSOLE = "/console"
+"""The pages for people, and the beginning of their paths."""
+
+
+def console_at(admin: Address) -> str:
+    """Return where a browser on this machine finds the pages."""
+    return f"http://{admin}{CONSOLE}/"
+
+
+class Pages(Protocol):
+    """Pages for people, below `CONSOLE`; they see to it themselves who may look."""
+
+    async def respond(self, request: BaseRequest) -> StreamResponse:
+        """Answer one request."""
+
+
 class Admin:
     """Answers every request of the admin listener."""
 
-    def __init__(self, inside: Inside, token: str | None) -> None:
+    def __init__(self, inside: Inside, token: str | None, console: Pages) -> None:
         """Show `inside`; ask for `token` (None: only loopback reaches the listener) but for the two probes."""
         self._inside = inside
         self._token = token
+        self._console = console
         self._pages: Mapping[tuple[str, str], Callable[[BaseRequest], Awaitable[StreamResponse]]] = {
             ("GET", "/livez"): self._livez,
             ("GET", "/readyz"): self._readyz,
@@ -119,7 +137,7 @@ class Admin:
 
     @property
     def _listed(self) -> str:
-        return ", ".join(f"`{method} {path}`" for method, path in self._pages)
+        return ", ".join(f"`{method} {path}`" for method, path in (*self._pages, ("GET", f"{CONSOLE}/")))
 
     async def respond(self, request: BaseRequest) -> StreamResponse:
         """Answer one request."""
@@ -129,6 +147,8 @@ class Admin:
 
     async def _answer(self, request: BaseRequest) -> StreamResponse:
         path = request.rel_url.raw_path
+        if path == CONSOLE or path.startswith(f"{CONSOLE}/"):
+            return await self._console.respond(request)
         methods = sorted(method for method, known in self._pages if known == path)
         if not methods:
             return _error(404, "not_found", f"there is no `{path[:100]}` here; there is {self._listed}")

@@ -7,7 +7,7 @@ once is never taken back; only gauges end with their process.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 
 import msgspec
 from prometheus_client import CollectorRegistry, generate_latest
@@ -59,6 +59,16 @@ def heard(body: bytes) -> Figures:
 def figures(metrics: Metrics) -> Figures:
     """Return the figures of this process."""
     return tuple(map(_family, metrics.registry.collect()))
+
+
+def some(metrics: Metrics, names: Collection[str]) -> Iterator[Family]:
+    """Yield the figures of some metrics of this process, one by one: others may have their turn between."""
+    ends = {"histogram": ("_bucket", "_count", "_sum"), "counter": ("",), "gauge": ("",)}
+    wanted = (spec for spec in SPECS if spec.name in names)
+    for spec in wanted:
+        yield from map(
+            _family, metrics.registry.restricted_registry([spec.name + end for end in ends[spec.kind]]).collect()
+        )
 
 
 def _family(metric: Metric) -> Family:

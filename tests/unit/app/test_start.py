@@ -10,8 +10,9 @@ import msgspec
 import pytest
 
 from checkstream.app.force import load, put_in_force
-from checkstream.app.start import introduction, key_place, unreachable
+from checkstream.app.start import introduction, unreachable
 from checkstream.config import Address, AuditSettings, Config, Secret, Upstream, default_config, override
+from checkstream.config.secrets import audit_key
 from checkstream.config.settings import Match, RouteSettings
 from checkstream.scoring.scorer import Scorer
 from checkstream.telemetry.logs import MAX_ITEMS
@@ -37,6 +38,7 @@ def test_upstreams_routes_and_places_are_said(tmp_path: Path, monkeypatch: pytes
     assert found["audit"] == str(tmp_path / "var/audit")
     assert found["audit_key"] == str(tmp_path / "var/audit.key")
     assert (found["listen"], found["admin"], found["config"]) == ("127.0.0.1:8080", "127.0.0.1:9090", "command line")
+    assert found["console"] == "http://127.0.0.1:9090/console/"
     assert "record" not in found
     assert said(default_config("http://h"), tmp_path / "c.yaml")["config"] == str(tmp_path / "c.yaml")
 
@@ -57,10 +59,10 @@ def test_every_route_is_said_or_counted() -> None:
 
 
 def test_the_key_of_the_audit_is_where_it_was_put() -> None:
-    assert key_place(AuditSettings(dir="/a/log")) == Path("/a/log.key")
-    assert key_place(AuditSettings(key=Secret(file="/k"))) == Path("/k")
+    assert audit_key(AuditSettings(dir="/a/log")) == Path("/a/log.key")
+    assert audit_key(AuditSettings(key=Secret(file="/k"))) == Path("/k")
     named = Secret(env="AUDIT_KEY")
-    assert key_place(AuditSettings(key=named)) == named
+    assert audit_key(AuditSettings(key=named)) == named
 
 
 async def test_upstreams_that_are_not_there_are_named_with_the_reason() -> None:

@@ -1,0 +1,38 @@
+"""Makes the console of a proxy, out of its configuration."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from checkstream.config import Config
+from checkstream.config.secrets import audit_key
+from checkstream.console.face import Console
+from checkstream.console.facts import Facts, Places
+
+_RUNS = Path("var/gate.db")
+"""Where `checkstream gate` keeps runs unless it is told otherwise, below the folder that it runs in."""
+
+
+def open_console(facts: Facts, config: Config, token: str | None, program: tuple[str, ...]) -> Console:
+    """Return the console; it counts nothing before its `open`.
+
+    Args:
+        facts: What the process, or the parent of several, knows of itself.
+        config: What it began with.
+        token: Of the admin listener; None: none is asked for.
+        program: Command line that starts checkstream, without arguments.
+    """
+    return Console(facts, places_of(config, program), token)
+
+
+def places_of(config: Config, program: tuple[str, ...]) -> Places:
+    """Return where the rest is that the console reads."""
+    key = audit_key(config.audit)
+    return Places(
+        audit=Path(config.audit.dir),
+        key=key.with_name(key.name + ".pub") if isinstance(key, Path) else None,
+        runs=_RUNS,
+        models=None if config.models is None else Path(config.models),
+        program=program,
+        scored=tuple(route.name for route in config.routes if route.grounding is not None),
+    )

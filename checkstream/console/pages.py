@@ -1,0 +1,63 @@
+"""Views become pages: Jinja templates, in which whatever is put in is escaped unless it is a template's own.
+
+Rendering takes milliseconds, so it belongs on a thread wherever streams run on the loop.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import msgspec
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+
+from checkstream.console import text
+from checkstream.console.assets import Assets
+
+_FOLDER = Path(__file__).parent / "templates"
+ROOT = "/console/"
+
+
+class Frame(msgspec.Struct, frozen=True, kw_only=True):
+    """What stands around every page."""
+
+    page: str = ""
+    """Which of the menu's entries it belongs to."""
+    theme: str = ""
+    """`dark`, `light`; empty: as the browser says."""
+    token: bool = False
+    """Looking needs the token, so there is a way to log out."""
+
+
+class Pages:
+    """Renders the pages. Made on a thread: it reads files, and loads Jinja."""
+
+    def __init__(self, assets: Assets) -> None:
+        """Read the templates as they are asked for. Blocks."""
+        self._templates = Environment(
+            loader=FileSystemLoader(_FOLDER),
+            autoescape=True,
+            undefined=StrictUndefined,
+            auto_reload=False,
+            trim_blocks=True,
+            lstrip_blocks=True,
+        )
+        self._templates.filters |= {
+            "shown": text.shown,
+            "number": text.number,
+            "seconds": text.seconds,
+            "span": text.span,
+            "moment": text.moment,
+            "data": _data,
+        }
+        self._templates.globals["root"] = ROOT
+        self._templates.globals["asset"] = lambda name: f"{ROOT}static/{assets.named(name)}"
+
+    def render(self, name: str, frame: Frame, **view: Any) -> bytes:
+        """Return a page as UTF-8. Lone surrogates, which have no UTF-8, come as `?`."""
+        return self._templates.get_template(f"{name}.html").render(frame=frame, **view).encode("utf-8", "replace")
+
+
+def _data(value: object) -> str:
+    """Return a value as JSON for an attribute; templates escape it."""
+    return msgspec.json.encode(value).decode()

@@ -1,0 +1,58 @@
+// What all pages share: the beat that asks for newer figures, and charts. No text is ever made into HTML here.
+"use strict";
+
+const BEAT_MS = 10000;
+
+function colour(name) {
+  return getComputedStyle(document.documentElement).getPropertyValue(name).trim();
+}
+
+function draw(place) {
+  if (place.firstChild || typeof uPlot === "undefined") return;
+  const chart = JSON.parse(place.dataset.chart);
+  const strokes = [colour("--accent"), colour("--second")];
+  const axis = { font: "12px system-ui, sans-serif", stroke: colour("--soft"), grid: { stroke: colour("--line"), width: 1 }, ticks: { stroke: colour("--line"), width: 1 } };
+  const size = () => ({ width: place.clientWidth, height: 180 });
+  const plot = new uPlot({
+    ...size(),
+    cursor: { drag: { x: false, y: false } },
+    legend: { live: true },
+    series: [
+      { value: (_, at) => at === null ? "" : new Date(at * 1000).toISOString().slice(11, 19) + "Z" },
+      ...chart.lines.map((line, at) => ({
+        label: line.name, stroke: strokes[at % 2], width: 2, dash: at ? [6, 3] : undefined,
+        spanGaps: true, points: { show: chart.at.length < 8, size: 6 },
+        value: (_, value) => value === null ? "-" : String(Math.round(value * 10) / 10) + " " + chart.unit,
+      })),
+    ],
+    axes: [{ ...axis, space: 70, values: (_, at) => at.map((each) => new Date(each * 1000).toISOString().slice(11, chart.at[chart.at.length - 1] - chart.at[0] < 600 ? 19 : 16)) }, { ...axis, size: 52 }],
+    scales: { x: { time: true }, y: { range: (_, low, high) => [0, Math.max(high * 1.1, 1)] } },
+  }, [chart.at, ...chart.lines.map((line) => line.values)], place);
+  new ResizeObserver(() => plot.setSize(size())).observe(place);
+}
+
+function drawAll(within) {
+  for (const place of within.querySelectorAll("[data-chart]")) draw(place);
+}
+
+function busy() {  // whoever reads with a keyboard, or has marked text, is not to lose the place
+  const now = document.getElementById("now");
+  return document.hidden || (now && now.contains(document.activeElement)) || !getSelection().isCollapsed;
+}
+
+document.addEventListener("DOMContentLoaded", () => {
+  drawAll(document);
+  if (document.getElementById("now")) {
+    setInterval(() => { if (!busy()) document.body.dispatchEvent(new Event("console:refresh")); }, BEAT_MS);
+  }
+});
+
+const open = new Set();  // what was unfolded stays so when newer figures come
+document.addEventListener("toggle", (event) => {
+  const name = event.target.dataset && event.target.dataset.keep;
+  if (name) event.target.open ? open.add(name) : open.delete(name);
+}, true);
+document.addEventListener("htmx:afterSettle", () => {
+  for (const each of document.querySelectorAll("details[data-keep]")) each.open = each.open || open.has(each.dataset.keep);
+  drawAll(document);
+});
