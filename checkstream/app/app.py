@@ -28,6 +28,7 @@ from checkstream.config.files import Signature, signature
 from checkstream.errors import AuditError, ConfigError, Fault, FaultyFile, JobError, ModelError
 from checkstream.listen.binding import not_bound
 from checkstream.processes.following import follow
+from checkstream.processes.manager import Passed
 from checkstream.processes.member import Member
 from checkstream.proxy.health import ReloadStatus, RouteStatus, Status
 from checkstream.proxy.trail import Latest
@@ -51,6 +52,7 @@ class App:
         config_file: Path | None = None,
         open_session: Callable[[Model], Session] | None = None,
         member: Member | None = None,
+        passed: Passed | None = None,
     ) -> None:
         """Build nothing yet.
 
@@ -59,8 +61,10 @@ class App:
             config_file: Watched for changes, if there is one.
             open_session: Makes a verified model ready to run; None: by its kind.
             member: What ties this process to others that serve with it as one; None: it is alone.
+            passed: Sockets that are open already, by the name of the listener; the others are opened here.
         """
         self._member = member
+        self._passed = passed or {}
         self._read = read
         graphs = "" if member is None else member.welcome.graphs
         self._open_session = open_session or partial(_open_session, Path(graphs) if graphs else None)
@@ -127,9 +131,8 @@ class App:
             faces.insert(0, (self.admin, "admin", server.admin))
         for listener, name, address in faces:
             try:
-                await listener.open(
-                    parse_address(address), () if member is None else member.sockets[member.welcome.slot]
-                )
+                given = self._passed.get(name, ()) if member is None else member.sockets[member.welcome.slot]
+                await listener.open(parse_address(address), given)
             except OSError as error:
                 self._note(StopEntry(reason="failed"))
                 raise ConfigError((not_bound(name, address, error),)) from error

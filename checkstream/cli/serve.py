@@ -16,6 +16,7 @@ from checkstream.cli.parser import Parser
 from checkstream.config import BundleSettings, Config, default_config, load_config, override
 from checkstream.errors import BundleError, CheckstreamError, ConfigError, Fault
 from checkstream.processes.cores import MOST_WORKERS, workers_of
+from checkstream.processes.manager import Manager, Passed, take_sockets
 from checkstream.processes.member import Member
 from checkstream.processes.parent import Parent
 from checkstream.processes.succession import Elder
@@ -81,18 +82,21 @@ def _run(args: argparse.Namespace) -> int:
     read = _reader(args)
     member = None if args.as_worker is None else Member.join(args.as_worker)
     elder = None if args.take_over is None else Elder(args.take_over)
+    manager = Manager() if member is not None else Manager.of(os.environ, os.getpid(), heir=elder is not None)
+    passed: Passed = {}
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         if member is None:
             config = read()
             if config.bundles is not None and args.config is not None:
                 _have_bundle(args.config, config.bundles)
+            if elder is None:
+                passed = take_sockets(os.environ, os.getpid(), config.server)
             count = workers_of(config.server.workers)
             if count > 1 or elder is not None:
                 given = tuple(_without(args.given, "--take-over"))
-                return runner.run(
-                    Parent(config, count, given, args.config, elder=elder, notify=os.environ.get("NOTIFY_SOCKET")).run()
-                )
-        return runner.run(_serve(read, args.config, member))
+                parent = Parent(config, count, given, args.config, elder=elder, manager=manager, passed=passed)
+                return runner.run(_parent(parent, manager))
+        return runner.run(_serve(read, args.config, member, manager, passed))
 
 
 def _have_bundle(file: Path, settings: BundleSettings) -> None:
@@ -151,9 +155,18 @@ def _reader(args: argparse.Namespace) -> Callable[[], Config]:
     return lambda: override(load_config(args.config), **given)
 
 
-async def _serve(read: Callable[[], Config], file: Path | None, member: Member | None) -> int:
+async def _parent(parent: Parent, manager: Manager) -> int:
+    async with manager.watched():
+        return await parent.run()
+
+
+async def _serve(
+    read: Callable[[], Config], file: Path | None, member: Member | None, manager: Manager, passed: Passed
+) -> int:
     from checkstream.app import App  # noqa: PLC0415 - a parent of several processes has no use for all of it
 
-    async with App(read, config_file=file, member=member) as app:
+    async with manager.watched(), App(read, config_file=file, member=member, passed=passed) as app:
+        manager.say_ready()
         await app.run()
+        manager.say_stopping()
     return 0

@@ -31,7 +31,7 @@ from checkstream.processes.folder import Folder
 from checkstream.processes.following import follow
 from checkstream.processes.frames import Welcome
 from checkstream.processes.handing import START_S, HandOver
-from checkstream.processes.notify import tell
+from checkstream.processes.manager import Manager, Passed
 from checkstream.processes.places import Places
 from checkstream.processes.restarts import Cause, Restarts
 from checkstream.processes.rolling import Rolling
@@ -65,7 +65,8 @@ class Parent:
         config_file: Path | None,
         *,
         elder: Elder | None = None,
-        notify: str | None = None,
+        manager: Manager | None = None,
+        passed: Passed | None = None,
     ) -> None:
         """Start nothing yet. Blocks on the secrets of the fleet.
 
@@ -75,14 +76,16 @@ class Parent:
             arguments: Of the command line, without the program's name: workers are started with the same.
             config_file: Watched for changes, if there is one.
             elder: The parent whose sockets these are to serve; None: there is none.
-            notify: The socket of a service manager that wants to know when this process serves (systemd's protocol).
+            manager: The service manager that wants to know when this process serves.
+            passed: Sockets that it has opened, by the name of the listener; the others are opened here.
 
         Raises:
             ConfigError: a secret can't be read.
             VaultFailed: the secret of the fleet is too short, or the client of its store is not installed.
         """
         self._elder = elder
-        self._notify = notify
+        self._manager = manager or Manager()
+        self._passed = passed or {}
         self._config = config
         self._count = count
         self._arguments = arguments
@@ -185,6 +188,10 @@ class Parent:
                 self._group = self._elder.group
                 sockets.widen(self._group, self._count)
                 return
+            if given := self._passed.get("listen"):
+                self._group = [list(given)]
+                sockets.widen(self._group, self._count)
+                return
             self._group = sockets.bind(parse_address(listen), self._count)
         except OSError as error:
             raise ConfigError((not_bound("listen", listen, error),)) from error
@@ -197,7 +204,9 @@ class Parent:
         console = open_console(self._whole, self._config, token, tuple(await asyncio.to_thread(program)))
         self._admin = Listener(Admin(self._whole, token, console).respond, times, hosts, sockets=_ADMIN_SOCKETS)
         try:
-            taken = self._elder.admin if self._elder is not None and self._elder.estate.admin == server.admin else ()
+            taken = self._passed.get("admin", ())
+            if self._elder is not None and self._elder.estate.admin == server.admin:
+                taken = self._elder.admin
             await self._admin.open(parse_address(server.admin), taken)
         except OSError as error:
             raise ConfigError((not_bound("admin", server.admin, error),)) from error
@@ -231,7 +240,7 @@ class Parent:
         own = {"admin": str(admin), "console": console_at(admin), "workers": self._count}
         said = first.ready.introduction | own
         self._log.info("listening", **said)
-        tell(self._notify, f"READY=1\nMAINPID={os.getpid()}")
+        self._manager.say_ready()
         if self._elder is not None:
             self._elder.take()
 
@@ -423,6 +432,7 @@ class Parent:
 
     async def _retire_all(self) -> None:
         """Have all workers take nothing new, and return when the last of them has ended."""
+        self._manager.hand_on()
         children = await self._last_children()
         self._admin.stop_accepting()
         for child in children:
@@ -452,6 +462,7 @@ class Parent:
         children = await self._last_children()
         if not children:
             return
+        self._manager.say_stopping()
         self._log.info("draining", workers=len(children))
         await asyncio.gather(*(child.drain() for child in children))
         ends = [asyncio.ensure_future(child.wait_ended()) for child in children]

@@ -30,7 +30,7 @@ def bind(address: Address, slots: int) -> Group:
     port = address.port
     with contextlib.ExitStack() as undo:
         undo.callback(close, group)
-        for family, place in _places(address):
+        for family, place in places(address):
             placed = (place[0], port, *place[2:])
             if _SPREADS and port:
                 _socket(family, placed, shared=False).close()  # fails where somebody listens there
@@ -74,7 +74,12 @@ def address_of(group: Group, host: str) -> Address:
     return Address(host, group[0][0].getsockname()[1])
 
 
-def _places(address: Address) -> list[tuple[int, tuple[Any, ...]]]:
+def places(address: Address) -> list[tuple[int, tuple[Any, ...]]]:
+    """Return the addresses that a name stands for, each with its family.
+
+    Raises:
+        OSError: it stands for none.
+    """
     found = socket.getaddrinfo(address.host, address.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
     return list(dict.fromkeys((int(family), place) for family, _, _, _, place in found))
 

@@ -60,13 +60,21 @@ def http(
 class Process:
     """A program that runs until it is stopped; its output lines are kept."""
 
-    def __init__(self, *arguments: str, env: Mapping[str, str] | None = None, cwd: Path | None = None) -> None:
-        """Start it with this interpreter, in a session of its own."""
+    def __init__(
+        self,
+        *arguments: str,
+        env: Mapping[str, str] | None = None,
+        cwd: Path | None = None,
+        command: Sequence[str] = (sys.executable,),
+        pass_fds: Sequence[int] = (),
+    ) -> None:
+        """Start it with this interpreter, or by what stands in its place, in a session of its own."""
         self.output: list[str] = []
         self._mark = uuid.uuid4().hex
         self._fresh: queue.SimpleQueue[str | None] = queue.SimpleQueue()
         self.popen = subprocess.Popen(
-            [sys.executable, *arguments],
+            [*command, *arguments],
+            pass_fds=pass_fds,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
