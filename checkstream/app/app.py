@@ -261,6 +261,7 @@ class App:
     def _reloaded(self, force: InForce, error: FaultyFile | None) -> None:
         faults = () if error is None else tuple(fault.render() for fault in error.faults)
         self._last_reload = ReloadStatus.now(faults)
+        self._parts.counts.reloaded(accepted=error is None)
         first = "" if error is None else f"{error.faults[0].file}: {error.faults[0].reason}"
         self._note(
             ReloadEntry(accepted=error is None, programs=force.loaded.hashes, policies=force.loaded.packs, reason=first)

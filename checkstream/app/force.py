@@ -98,6 +98,17 @@ class InForce(msgspec.Struct, frozen=True, kw_only=True):
         return {key: counts for model in self.models for key, counts in model.reference.items()}
 
     @property
+    def models_named(self) -> tuple[str, ...]:
+        """The models that routes take, as they name them."""
+        return tuple(route.match.model for route in self.routes)
+
+    @property
+    def policies(self) -> tuple[tuple[str, str], ...]:
+        """Route and `name@version` of each policy that it has."""
+        guarded = ((route.name, route.plan) for route in self.routes if route.plan is not None)
+        return tuple((name, pack) for name, plan in guarded for pack in plan.program.packs)
+
+    @property
     def warnings(self) -> tuple[str, ...]:
         """What is allowed but should be known."""
         return tuple(warnings(self.loaded.config))

@@ -95,7 +95,7 @@ class Inline:
         """Count and log what was said, as the route wants it; webhooks and markers follow from the queue alone."""
         settings = route.grounding or GroundingSettings()
         for profile, risk in said.risks.items():
-            self._metrics.grounding_risk.of(profile).observe(risk)
+            self._metrics.grounding_risk.of(route.name, profile).observe(risk)
             if risk >= settings.high and "metric" in settings.on_high:
                 self._metrics.grounding_high.of(route.name, profile).inc()
             if risk >= settings.high and "log" in settings.on_high:

@@ -40,7 +40,7 @@ from checkstream.proxy.capacity import Capacity
 from checkstream.proxy.confirm import Confirmations, Together
 from checkstream.proxy.conversations import Memory
 from checkstream.proxy.cors import origins_of
-from checkstream.proxy.counts import Counted
+from checkstream.proxy.counts import Counted, Now
 from checkstream.proxy.health import Admin, Inside
 from checkstream.proxy.meter import Meter
 from checkstream.proxy.recorder import Recorder, RecorderSettings
@@ -168,7 +168,9 @@ async def open_parts(
     admin = Admin(inside, token, console)
     hosts = Hosts(server.hosts) if server.admin_token is None else None
     admin_listener = Listener(admin.respond, times, hosts, sockets=_ADMIN_SOCKETS)
-    observe = _observing(counts, current, background, admission, conversations)
+    observe = _observing(
+        counts, current, background=background, admission=admission, trail=trail, conversations=conversations
+    )
     return Parts(
         log, trail, counts, current, admission, background, proxy, listener, admin_listener, console, metrics, observe
     )
@@ -220,15 +222,31 @@ def _heard_of_libraries(log: Log) -> Callable[[], None]:
 
 
 def _observing(
-    counts: Counted, current: Current, background: QueueFeed, admission: Admission, conversations: Memory | None
+    counts: Counted,
+    current: Current,
+    *,
+    background: QueueFeed,
+    admission: Admission,
+    trail: Trail,
+    conversations: Memory | None,
 ) -> Callable[[], None]:
-    """Set the gauges, say what scores are held against, and return what does so again."""
+    """Set the gauges, say what is in force, and return what does so again."""
 
     def observe() -> None:
         background.observe()
-        counts.expect(current.force.reference)
-        known = 0 if conversations is None else conversations.number
-        counts.observe(streams=admission.streams, held_bytes=admission.held_bytes, conversations=known)
+        force, limits = current.force, current.force.loaded.config.server.limits
+        counts.expect(force.reference, force.models_named, learns=force.loaded.config.telemetry.models == "answered")
+        counts.observe(
+            Now(
+                streams=admission.streams,
+                most_streams=limits.streams,
+                held_bytes=admission.held_bytes,
+                most_held_bytes=limits.held_bytes,
+                conversations=0 if conversations is None else conversations.number,
+                audit_failed=bool(trail.failure),
+                policies=force.policies,
+            )
+        )
 
     observe()
     return observe

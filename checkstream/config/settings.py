@@ -281,10 +281,13 @@ class ConversationSettings(Settings, frozen=True):
 
 
 class TelemetrySettings(Settings, frozen=True):
-    """Logs go to stderr."""
+    """Logs go to stderr, metrics to whoever asks the admin listener."""
 
     log: Literal["auto", "json", "console"] = "auto"
     """json: one object a line. console: lines for people. auto: console on a terminal, json elsewhere."""
+    models: Literal["answered", "configured"] = "answered"
+    """Which models metrics tell apart. configured: those that routes name. answered: also up to 32 others, once an
+    upstream has answered to them and no rule fired; where it answers to any name, callers choose those."""
 
 
 class Config(Settings, frozen=True):

@@ -295,12 +295,14 @@ class Record(Command, frozen=True):
     """Append this to the audit chain. Comes exactly once for each exchange, as its last decision."""
 
     record: StreamRecord
+    model: str = ""
+    """As the request names it, for metrics that tell models apart; empty: it names none."""
 
 
 class Observe(Command, frozen=True):
     """A measurement for the metrics table."""
 
-    metric: Literal["hold_seconds", "tokens_in", "tokens_out", "added_ttft_seconds"]
+    metric: Literal["hold_seconds", "tokens_in", "tokens_out", "added_ttft_seconds", "cutoff_seconds"]
     value: float
 
 

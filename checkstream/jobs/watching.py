@@ -79,7 +79,7 @@ class Watching:
         result = outcome.result
         if result is None:
             return
-        self._metrics.grounding_risk.of(result.scorer).observe(result.risk)
+        self._metrics.grounding_risk.of(result.route, result.scorer).observe(result.risk)
         reaction = self._reactions.get(result.route)
         if reaction is None or not is_high(reaction, result):
             return

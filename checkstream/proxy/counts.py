@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
+import msgspec
 from msgspec import UNSET
 
 from checkstream.core.commands import Decided, Observe, StreamRecord
@@ -23,6 +24,8 @@ _MOST_LOGGED = 16
 """Verdicts of one exchange that are logged one by one."""
 _MOST_NAMED = 8
 """Fields of one exchange that a log names of a kind; the record has more."""
+_LEAST_TOKENS = 16
+"""Of a streamed answer whose speed is counted: shorter ones come in one piece or two."""
 _NEWS_S = 60.0
 _MOST_NEWS = 1000
 
@@ -60,25 +63,48 @@ def _more(count: int) -> list[str]:
     return [f"{count - _MOST_NAMED} more"] if count > _MOST_NAMED else []
 
 
+class _OfRoute:
+    """What is counted by route alone, bound once."""
+
+    __slots__ = ("added_ttft", "cutoff", "decision", "hold", "ingress", "inter_token", "policy")
+
+    def __init__(self, metrics: Metrics, route: str) -> None:
+        self.added_ttft = metrics.added_ttft.of(route)
+        self.cutoff = metrics.cutoff.of(route)
+        self.decision = metrics.decision.of(route, "midstream"), metrics.decision.of(route, "ingress")
+        self.hold = metrics.hold.of(route)
+        self.ingress = metrics.ingress.of(route)
+        self.inter_token = metrics.inter_token.of(route)
+        self.policy = metrics.policy.of(route)
+
+
 class StreamCounts:
     """Counts and logs one exchange, under its stream id."""
 
-    def __init__(self, metrics: Metrics, log: Log, news: News, stream: str, route: str) -> None:
+    def __init__(self, metrics: Metrics, log: Log, news: News, stream: str, route: str, *, of: _OfRoute) -> None:
         """Begin now."""
         self._news = news
         self._metrics = metrics
         self._log = log
         self._stream = stream
         self._route = route
+        self._of = of
         self._begun = time.monotonic()
+        self._first = 0.0
+        """When the first text of a stream left; 0: none has."""
         self._wrote = 0.0
+        self._answered = False
+        """An upstream has answered, and well."""
+        self._tokens_in = self._tokens_out = 0.0
         self._verdicts = 0
         self._record: StreamRecord | None = None
+        self._model = ""
 
     def decided(self, command: Decided) -> None:
         """Count a verdict, and log it: a text may be made of findings, so of many only how many there were."""
         verdict = command.verdict
-        self._metrics.verdicts.of(verdict.action, verdict.rule_id, str(verdict.stage), verdict.mode).inc()
+        labels = verdict.action, verdict.rule_id, str(verdict.stage), verdict.mode, verdict.policy
+        self._metrics.verdicts.of(*labels).inc()
         self._verdicts += 1
         if self._verdicts > _MOST_LOGGED:
             return
@@ -107,36 +133,51 @@ class StreamCounts:
         """Note a measurement of the guard."""
         match command.metric:
             case "hold_seconds":
-                self._metrics.hold.observe(command.value)
+                self._of.hold.observe(command.value)
             case "added_ttft_seconds":
-                self._metrics.added_ttft.observe(command.value)
+                self._of.added_ttft.observe(command.value)
+                self._first = time.monotonic()
+            case "cutoff_seconds":
+                self._of.cutoff.observe(command.value)
             case "tokens_in":
-                self._metrics.tokens_in.inc(command.value)
+                self._tokens_in = command.value
             case "tokens_out":
-                self._metrics.tokens_out.inc(command.value)
+                self._tokens_out = command.value
 
     def guarded(self, seconds: float) -> None:
-        """Note how long the guard itself took over the exchange."""
-        self._metrics.policy.observe(seconds)
+        """Note how long the guard itself took over the exchange, which is over: all that was done of it is done."""
+        self._of.policy.observe(seconds)
+        if self._record is not None:
+            self._count_by_model(self._record)
 
     def forwarded(self) -> None:
         """Note that the prompt has passed its checks."""
-        self._metrics.ingress.observe(time.monotonic() - self._begun)
+        self._of.ingress.observe(time.monotonic() - self._begun)
+
+    def judged(self, seconds: float, *, ingress: bool) -> None:
+        """Note how long it took from asking classifiers about a text to what came of it."""
+        self._of.decision[ingress].observe(seconds)
 
     def wrote(self) -> None:
         """Note a write to the caller."""
         now = time.monotonic()
         if self._wrote:
-            self._metrics.inter_token.observe(now - self._wrote)
+            self._of.inter_token.observe(now - self._wrote)
         self._wrote = now
 
     def upstream_answered(self, status: int) -> None:
         """Count an answer of the upstream."""
+        self._answered = status < 300
         self._metrics.upstream_responses.of(self._route, str(status)).inc()
 
-    def recorded(self, record: StreamRecord) -> None:
-        """Count how the exchange came out, and whether all of it was read."""
-        self._record = record
+    def recorded(self, record: StreamRecord, model: str = "") -> None:
+        """Count how the exchange came out, and whether all of it was read.
+
+        Args:
+            record: What is kept of it.
+            model: What the request names; empty: none.
+        """
+        self._record, self._model = record, model
         self._metrics.exchanges.of(self._route, record.outcome).inc()
         if isinstance(record.method, str):
             self._metrics.messages.of(self._route, record.method, record.outcome).inc()
@@ -155,6 +196,22 @@ class StreamCounts:
             for rule_id in record.conversation.rules:
                 self._metrics.added_up.of(rule_id).inc()
 
+    def _count_by_model(self, record: StreamRecord) -> None:
+        metrics, route = self._metrics, self._route
+        if self._answered and record.outcome == "complete" and not record.verdicts:
+            metrics.models.learn(self._model)
+        model = metrics.models.of(self._model)
+        metrics.actions.of(route, model, record.action).inc()
+        if self._tokens_in:
+            metrics.tokens.of(route, model, "in").inc(self._tokens_in)
+        if self._tokens_out:
+            metrics.tokens.of(route, model, "out").inc(self._tokens_out)
+        if self._first:
+            metrics.ttft.of(route, model).observe(self._first - self._begun)
+            seconds = time.monotonic() - self._first
+            if seconds and self._tokens_out >= _LEAST_TOKENS:
+                metrics.speed.of(route, model).observe(self._tokens_out / seconds)
+
     def looked_up(self, *, asked: int, known: int) -> None:
         """Count texts of a prompt that were looked up, and those that had come before."""
         self._metrics.texts_again.of("yes").inc(known)
@@ -162,7 +219,7 @@ class StreamCounts:
 
     def upstream_failed(self, error: UpstreamError) -> None:
         """Count a failure of the upstream, and log what its operator needs to mend it."""
-        self._metrics.upstream_errors.of(error.kind).inc()
+        self._metrics.upstream_errors.of(self._route, error.kind).inc()
         cause = type(error.__cause__).__name__ if error.__cause__ is not None else None
         self._log.warning(
             "upstream.failed",
@@ -191,6 +248,19 @@ class StreamCounts:
         self._log.info("request.ended", stream=self._stream, route=self._route, status=status, seconds=seconds, **told)
 
 
+class Now(msgspec.Struct, frozen=True, kw_only=True):
+    """What gauges tell of a process."""
+
+    streams: int
+    most_streams: int
+    held_bytes: int
+    most_held_bytes: int
+    conversations: int
+    audit_failed: bool
+    policies: tuple[tuple[str, str], ...]
+    """(route, `name@version`) of each that is in force."""
+
+
 class Counted:
     """Counts and logs for the whole process; also the scorer's observer."""
 
@@ -200,11 +270,15 @@ class Counted:
         self._log = log
         self._recording = "written"
         self._news = News()
+        self._routes: dict[str, _OfRoute] = {}
 
     def begun(self, stream: str, route: str, caller: str | None) -> StreamCounts:
         """Log a request that a route has taken; return what counts its exchange."""
         self._log.info("request.begun", stream=stream, route=route, caller=caller)
-        return StreamCounts(self._metrics, self._log, self._news, stream, route)
+        of = self._routes.get(route)
+        if of is None:
+            of = self._routes[route] = _OfRoute(self._metrics, route)
+        return StreamCounts(self._metrics, self._log, self._news, stream, route, of=of)
 
     def recorded(self) -> None:
         """Count an entry of the audit chain."""
@@ -259,13 +333,29 @@ class Counted:
         """Log that a classifier's circuit changed."""
         self._log.warning("breaker", detector=detector, lane=lane, state=state)
 
-    def expect(self, reference: Mapping[Key, Counts]) -> None:
-        """Say what classifiers' scores are held against."""
-        self._metrics.scores.expect(reference)
+    def reloaded(self, *, accepted: bool) -> None:
+        """Count a load of configuration and policies."""
+        self._metrics.reloads.of("accepted" if accepted else "refused").inc()
 
-    def observe(self, *, streams: int, held_bytes: int, conversations: int) -> None:
+    def expect(self, reference: Mapping[Key, Counts], models: Iterable[str], *, learns: bool) -> None:
+        """Say what is in force: what classifiers' scores are held against, and which models are told apart.
+
+        Args:
+            reference: What classifiers say of calm texts.
+            models: Those that routes name.
+            learns: Others are told apart as well once an upstream has answered to them.
+        """
+        self._metrics.scores.expect(reference)
+        self._metrics.models.expect(models, learns=learns)
+
+    def observe(self, now: Now) -> None:
         """Set the gauges to what they are now."""
-        self._metrics.workers.set(1)
-        self._metrics.streams.set(streams)
-        self._metrics.held_bytes.set(held_bytes)
-        self._metrics.conversations.set(conversations)
+        metrics = self._metrics
+        metrics.workers.set(1)
+        metrics.streams.set(now.streams)
+        metrics.held_bytes.set(now.held_bytes)
+        metrics.conversations.set(now.conversations)
+        metrics.capacity.of("streams").set(now.most_streams)
+        metrics.capacity.of("held_bytes").set(now.most_held_bytes)
+        metrics.audit_failed.set(now.audit_failed)
+        metrics.in_force(now.policies)

@@ -6,6 +6,7 @@ Whatever goes wrong there is an answer too, so that the guard never waits for no
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Protocol
 
@@ -143,6 +144,7 @@ class Questions:
 
     def score(self, command: do.Score) -> None:
         """Ask classifiers; most answers are there at once, for the others a task waits."""
+        began = time.monotonic()
         try:
             asked = self._scorer.ask(
                 command.classifiers,
@@ -157,21 +159,24 @@ class Questions:
             )
             if asked.settled:
                 self._scored(command, asked.answered())
+                self._counts.judged(time.monotonic() - began, ingress=command.ingress)
                 return
         except Exception as error:  # noqa: BLE001 - a broken classifier meets the fail mode, never the process (G23)
             self._not_scored(command.ticket, error)
+            self._counts.judged(time.monotonic() - began, ingress=command.ingress)
             return
-        task = self._tasks.create_task(self._wait_for(command, asked))
+        task = self._tasks.create_task(self._wait_for(command, asked, began))
         self._keep(task)
         task.add_done_callback(lambda _: asked.leave())  # cancelled before it began, it did not leave by itself
 
-    async def _wait_for(self, command: do.Score, asked: Asked) -> None:
+    async def _wait_for(self, command: do.Score, asked: Asked, began: float) -> None:
         try:
             checked = await asked.answer()
         except Exception as error:  # noqa: BLE001 - as above
             self._not_scored(command.ticket, error)
         else:
-            self._scored(command, checked)
+            self._scored(command, checked)  # the guard hears of it there, and decides
+        self._counts.judged(time.monotonic() - began, ingress=command.ingress)
 
     def _scored(self, command: do.Score, checked: Checked) -> None:
         if not checked.again:  # a chat sends its history with each request: one text would be most of what is counted

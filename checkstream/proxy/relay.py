@@ -294,7 +294,7 @@ class Exchange:
         for command in commands:
             if isinstance(command, do.Remember):
                 await self._questions.remember(command)
-            elif isinstance(command, do.Record) and not await self._put_on_record(command.record):
+            elif isinstance(command, do.Record) and not await self._put_on_record(command):
                 return
         for command in commands:
             match command:
@@ -309,12 +309,12 @@ class Exchange:
                 case _:
                     self._carry_out_at_once(command)
 
-    async def _put_on_record(self, record: do.StreamRecord) -> bool:
+    async def _put_on_record(self, command: do.Record) -> bool:
         """Write the record; tell whether the answer may be finished."""
         self._recorded = True
-        self._counts.recorded(record)
+        self._counts.recorded(command.record, command.model)
         try:
-            await self._services.ledger.write(record)
+            await self._services.ledger.write(command.record)
         except AuditError as error:
             self._counts.crashed(error)
             if self._fail_closed:
@@ -473,7 +473,7 @@ class Exchange:
             match command:
                 case do.Record():
                     record = msgspec.structs.replace(command.record, outcome="failed")
-                    self._counts.recorded(record)
+                    self._counts.recorded(record, command.model)
                     self._services.ledger.write_now(record)
                 case do.Decided():
                     self._counts.decided(command)

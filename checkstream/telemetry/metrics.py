@@ -8,7 +8,6 @@ number of series is bounded by the policies in force.
 
 from __future__ import annotations
 
-from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Generic, Literal, TypeVar, cast
 
@@ -17,17 +16,18 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, gene
 from prometheus_client.metrics import MetricWrapperBase
 from prometheus_client.metrics_core import GaugeMetricFamily, HistogramMetricFamily, Metric
 from prometheus_client.registry import Collector
-from prometheus_client.utils import floatToGoString
 
 from checkstream.telemetry.drift import BOUNDS, Counts, Drift, Key, cumulated, drifts
+from checkstream.telemetry.models import ModelNames
 from checkstream.telemetry.scores import Scores
+from checkstream.telemetry.tallies import MAX_SERIES, Tallies
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 """What `Metrics.render` returns, as HTTP names it."""
 
-MAX_SERIES = 2_000
-"""Most label combinations of one metric; further ones are counted as `other`."""
-
+_FIRST = (0.05, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5, 0.75, 1.0, 1.5, 2.0, 3.0, 5.0, 10.0, 30.0)
+_SPEEDS = (1.0, 2.0, 5.0, 10.0, 20.0, 30.0, 40.0, 50.0, 60.0, 80.0, 100.0, 150.0, 200.0, 300.0, 500.0, 1000.0)
+_DECISIONS = (0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.015, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 5.0)
 _WAITS = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0)
 _CALLS = (0.0025, 0.01, 0.025, 0.1, 0.25, 1.0, 5.0, 15.0, 60.0, 300.0, 1800.0)
 _CHECKS = (0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25)
@@ -36,6 +36,11 @@ _FAST = (0.00001, 0.000025, 0.00005, 0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.0
 _RISKS = (0.0, 15.0, 34.0, 50.0, 69.0, 80.0, 90.0, 100.0)
 """The bands LOW, MEDIUM and HIGH end at 34, 69 and 100."""
 _OF_SCORES = ("classifier", "stage")
+_OF_VERDICTS = ("action", "rule_id", "stage", "mode", "policy")
+_OF_ACTIONS = ("route", "model", "action")
+_OF_MODELS = ("route", "model")
+_OF_ANSWERS = ("route", "profile")
+_OF_TOKENS = ("route", "model", "direction")
 
 
 class MetricSpec(msgspec.Struct, frozen=True):
@@ -53,15 +58,20 @@ class MetricSpec(msgspec.Struct, frozen=True):
 SPECS = (
     MetricSpec("checkstream_requests_total", "counter", "Requests answered, by what callers got", ("route", "status")),
     MetricSpec("checkstream_streams", "gauge", "Exchanges running now"),
-    MetricSpec("checkstream_verdicts_total", "counter", "Rules that fired", ("action", "rule_id", "stage", "mode")),
+    MetricSpec("checkstream_verdicts_total", "counter", "Rules that fired", _OF_VERDICTS),
     MetricSpec("checkstream_exchanges_total", "counter", "How guarded exchanges ended", ("route", "outcome")),
+    MetricSpec("checkstream_actions_total", "counter", "The strictest that was done to an exchange", _OF_ACTIONS),
     MetricSpec("checkstream_messages_total", "counter", "Messages to servers of tools", ("route", "method", "outcome")),
-    MetricSpec("checkstream_added_ttft_seconds", "histogram", "Time added before the first token", (), _WAITS),
-    MetricSpec("checkstream_hold_seconds", "histogram", "Time that released text was held", (), _WAITS),
-    MetricSpec("checkstream_inter_token_seconds", "histogram", "Time between two writes to a caller", (), _TOKEN_GAPS),
+    MetricSpec("checkstream_ttft_seconds", "histogram", "Time to a stream's first text", _OF_MODELS, _FIRST),
+    MetricSpec("checkstream_added_ttft_seconds", "histogram", "Time added before the first token", ("route",), _WAITS),
+    MetricSpec("checkstream_stream_tokens_per_second", "histogram", "Speed of streamed answers", _OF_MODELS, _SPEEDS),
+    MetricSpec("checkstream_hold_seconds", "histogram", "Time that released text was held", ("route",), _WAITS),
+    MetricSpec("checkstream_inter_token_seconds", "histogram", "Time between two writes", ("route",), _TOKEN_GAPS),
+    MetricSpec("checkstream_decision_seconds", "histogram", "Time to decide a text", ("route", "stage"), _DECISIONS),
+    MetricSpec("checkstream_cutoff_seconds", "histogram", "Time until a stream was cut off", ("route",), _WAITS),
     MetricSpec("checkstream_check_seconds", "histogram", "Time of one check by a detector", ("detector",), _CHECKS),
-    MetricSpec("checkstream_ingress_seconds", "histogram", "Time that the checks of a prompt took", (), _WAITS),
-    MetricSpec("checkstream_policy_seconds", "histogram", "Time that the guard took over one exchange", (), _FAST),
+    MetricSpec("checkstream_ingress_seconds", "histogram", "Time that a prompt's checks took", ("route",), _WAITS),
+    MetricSpec("checkstream_policy_seconds", "histogram", "Time of the guard for an exchange", ("route",), _FAST),
     MetricSpec("checkstream_score", "histogram", "Scores of classifiers, 0 to 1", _OF_SCORES, BOUNDS),
     MetricSpec("checkstream_score_day", "gauge", "Scores of 24 hours, up to `le`", (*_OF_SCORES, "le")),
     MetricSpec(
@@ -74,17 +84,19 @@ SPECS = (
     MetricSpec("checkstream_drift_psi", "gauge", "Population stability index of the day's scores", _OF_SCORES),
     MetricSpec("checkstream_drift_ks", "gauge", "Widest gap between the day's scores and the reference", _OF_SCORES),
     MetricSpec("checkstream_held_bytes", "gauge", "Bytes received and not yet sent, all streams"),
+    MetricSpec("checkstream_capacity", "gauge", "What there may be at once of `streams` and `held_bytes`", ("of",)),
     MetricSpec("checkstream_degraded_total", "counter", "Checks that ran less, later or not at all", ("reason",)),
     MetricSpec("checkstream_unscanned_total", "counter", "Exchanges of which something was not read", ("stage",)),
     MetricSpec("checkstream_pseudonyms_total", "counter", "Placeholders: given, put back, not known", ("what",)),
-    MetricSpec("checkstream_upstream_errors_total", "counter", "Failures of upstreams", ("kind",)),
+    MetricSpec("checkstream_upstream_errors_total", "counter", "Failures of upstreams", ("route", "kind")),
     MetricSpec("checkstream_upstream_responses_total", "counter", "Answers of upstreams", ("route", "status")),
     MetricSpec("checkstream_audit_entries_total", "counter", "Entries appended to the audit chain"),
+    MetricSpec("checkstream_audit_failed", "gauge", "Processes whose audit chain can't be written"),
     MetricSpec("checkstream_recordings_total", "counter", "Exchanges of the recorded sample", ("outcome",)),
     MetricSpec("checkstream_jobs", "gauge", "Background jobs by where they are", ("state",)),
     MetricSpec("checkstream_job_events_total", "counter", "What became of background jobs", ("event",)),
-    MetricSpec("checkstream_grounding_risk", "histogram", "Risk of scored answers, 0 to 100", ("profile",), _RISKS),
-    MetricSpec("checkstream_grounding_high_total", "counter", "Answers of a high risk", ("route", "profile")),
+    MetricSpec("checkstream_grounding_risk", "histogram", "Risk of scored answers, 0 to 100", _OF_ANSWERS, _RISKS),
+    MetricSpec("checkstream_grounding_high_total", "counter", "Answers of a high risk", _OF_ANSWERS),
     MetricSpec("checkstream_api_seconds", "histogram", "Time to answer at the API", ("path", "status"), _CALLS),
     MetricSpec("checkstream_conversations", "gauge", "Conversations of which something is known", common=True),
     MetricSpec("checkstream_conversation_alarms_total", "counter", "Requests whose conversation added up", ("route",)),
@@ -92,9 +104,11 @@ SPECS = (
     MetricSpec("checkstream_texts_again_total", "counter", "Texts of prompts, had they come before", ("known",)),
     MetricSpec("checkstream_workers", "gauge", "Processes that serve callers"),
     MetricSpec("checkstream_worker_exits_total", "counter", "Processes that ended unasked", ("cause",)),
+    MetricSpec("checkstream_route_policies", "gauge", "1: in force on a route", ("route", "policy"), common=True),
+    MetricSpec("checkstream_reloads_total", "counter", "Loads of configuration and policies", ("outcome",)),
     MetricSpec("checkstream_bundle_looks_total", "counter", "Looks for a newer bundle", ("outcome",)),
     MetricSpec("checkstream_fleet_machines", "gauge", "Machines that count as one; 0: none are known"),
-    MetricSpec("checkstream_tokens_total", "counter", "Tokens seen (prompt: in, answer: out)", ("direction",)),
+    MetricSpec("checkstream_tokens_total", "counter", "Tokens seen (prompt: in, answer: out)", _OF_TOKENS),
 )
 
 
@@ -124,33 +138,6 @@ class Family(Generic[_Child]):
                 return self._metric.labels(*("other",) * self._labels)
             child = self._children[values] = self._metric.labels(*values)
         return child
-
-
-class Tally(Collector):
-    """A histogram of what each token counts in: plain numbers of one thread, which are made metrics when they are read.
-
-    The library's own takes a lock and a walk over all buckets each time.
-    """
-
-    def __init__(self, spec: MetricSpec) -> None:
-        """Begin with nothing counted."""
-        self._spec = spec
-        self._bounds = spec.buckets
-        self._counts = [0] * (len(spec.buckets) + 1)
-        self._sum = 0.0
-
-    def observe(self, value: float) -> None:
-        """Count a value."""
-        self._counts[bisect_left(self._bounds, value)] += 1
-        self._sum += value
-
-    def collect(self) -> Iterator[HistogramMetricFamily]:
-        """Yield what has been counted."""
-        buckets, total = list[tuple[str, float]](), 0
-        for bound, count in zip((*self._bounds, float("inf")), self._counts, strict=True):
-            total += count
-            buckets.append((floatToGoString(bound), total))  # type: ignore[no-untyped-call]
-        yield HistogramMetricFamily(self._spec.name, self._spec.help, buckets=buckets, sum_value=self._sum)
 
 
 class Scored(Collector):
@@ -190,8 +177,13 @@ def of_drifts(drifts: Mapping[Key, Drift]) -> Iterator[Metric]:
         yield family
 
 
+def _spec(name: str) -> MetricSpec:
+    return next(spec for spec in SPECS if spec.name == name)
+
+
 def _head(name: str) -> tuple[str, str]:
-    return next((spec.name, spec.help) for spec in SPECS if spec.name == name)
+    spec = _spec(name)
+    return spec.name, spec.help
 
 
 class _Alone(Collector):
@@ -211,30 +203,38 @@ class Metrics:
     def __init__(self) -> None:
         """Create every metric of `SPECS` in a fresh registry."""
         self.registry = CollectorRegistry(auto_describe=True)
+        self.models = ModelNames()
         self.requests = Family(self._make(Counter, "checkstream_requests_total"), 2)
         self.streams = self._make(Gauge, "checkstream_streams")
-        self.verdicts = Family(self._make(Counter, "checkstream_verdicts_total"), 4)
+        self.verdicts = Family(self._make(Counter, "checkstream_verdicts_total"), 5)
         self.exchanges = Family(self._make(Counter, "checkstream_exchanges_total"), 2)
+        self.actions = Family(self._make(Counter, "checkstream_actions_total"), 3)
         self.messages = Family(self._make(Counter, "checkstream_messages_total"), 3)
-        self.added_ttft = self._make(Histogram, "checkstream_added_ttft_seconds")
+        self.ttft = self._tally("checkstream_ttft_seconds")
+        self.added_ttft = self._tally("checkstream_added_ttft_seconds")
+        self.speed = self._tally("checkstream_stream_tokens_per_second")
         self.hold = self._tally("checkstream_hold_seconds")
         self.inter_token = self._tally("checkstream_inter_token_seconds")
+        self.decision = self._tally("checkstream_decision_seconds")
+        self.cutoff = self._tally("checkstream_cutoff_seconds")
         self.check = Family(self._make(Histogram, "checkstream_check_seconds"), 1)
-        self.ingress = self._make(Histogram, "checkstream_ingress_seconds")
-        self.policy = self._make(Histogram, "checkstream_policy_seconds")
+        self.ingress = self._tally("checkstream_ingress_seconds")
+        self.policy = self._tally("checkstream_policy_seconds")
         self.scores = Scores()
         self.registry.register(Scored(self.scores))
         self.held_bytes = self._make(Gauge, "checkstream_held_bytes")
+        self.capacity = Family(self._make(Gauge, "checkstream_capacity"), 1)
         self.degraded = Family(self._make(Counter, "checkstream_degraded_total"), 1)
         self.unscanned = Family(self._make(Counter, "checkstream_unscanned_total"), 1)
         self.pseudonyms = Family(self._make(Counter, "checkstream_pseudonyms_total"), 1)
-        self.upstream_errors = Family(self._make(Counter, "checkstream_upstream_errors_total"), 1)
+        self.upstream_errors = Family(self._make(Counter, "checkstream_upstream_errors_total"), 2)
         self.upstream_responses = Family(self._make(Counter, "checkstream_upstream_responses_total"), 2)
         self.audit_entries = self._make(Counter, "checkstream_audit_entries_total")
+        self.audit_failed = self._make(Gauge, "checkstream_audit_failed")
         self.recordings = Family(self._make(Counter, "checkstream_recordings_total"), 1)
         self.jobs = Family(self._make(Gauge, "checkstream_jobs"), 1)
         self.job_events = Family(self._make(Counter, "checkstream_job_events_total"), 1)
-        self.grounding_risk = Family(self._make(Histogram, "checkstream_grounding_risk"), 1)
+        self.grounding_risk = Family(self._make(Histogram, "checkstream_grounding_risk"), 2)
         self.grounding_high = Family(self._make(Counter, "checkstream_grounding_high_total"), 2)
         self.api = Family(self._make(Histogram, "checkstream_api_seconds"), 2)
         self.conversations = self._make(Gauge, "checkstream_conversations")
@@ -243,23 +243,30 @@ class Metrics:
         self.texts_again = Family(self._make(Counter, "checkstream_texts_again_total"), 1)
         self.workers = self._make(Gauge, "checkstream_workers")
         self.worker_exits = Family(self._make(Counter, "checkstream_worker_exits_total"), 1)
+        self.route_policies = self._make(Gauge, "checkstream_route_policies")
+        self.reloads = Family(self._make(Counter, "checkstream_reloads_total"), 1)
         self.bundle_looks = Family(self._make(Counter, "checkstream_bundle_looks_total"), 1)
         self.fleet_machines = self._make(Gauge, "checkstream_fleet_machines")
-        tokens = Family(self._make(Counter, "checkstream_tokens_total"), 1)
-        self.tokens_in = tokens.of("in")
-        self.tokens_out = tokens.of("out")
+        self.tokens = Family(self._make(Counter, "checkstream_tokens_total"), 3)
 
     def _make(self, kind: type[_Child], name: str) -> _Child:
-        spec = next(spec for spec in SPECS if spec.name == name)
+        spec = _spec(name)
         if spec.buckets:
             histogram = Histogram(spec.name, spec.help, spec.labels, registry=self.registry, buckets=spec.buckets)
             return cast("_Child", histogram)
         return kind(spec.name, spec.help, spec.labels, registry=self.registry)
 
-    def _tally(self, name: str) -> Tally:
-        tally = Tally(next(spec for spec in SPECS if spec.name == name))
-        self.registry.register(tally)
-        return tally
+    def _tally(self, name: str) -> Tallies:
+        spec = _spec(name)
+        tallies = Tallies(spec.name, spec.help, spec.labels, spec.buckets)
+        self.registry.register(tallies)
+        return tallies
+
+    def in_force(self, policies: Iterable[tuple[str, str]]) -> None:
+        """Say which policies (`name@version`) routes have now: (route, policy) of each."""
+        self.route_policies.clear()
+        for route, policy in policies:
+            self.route_policies.labels(route, policy).set(1)
 
     def rendering(self) -> Iterator[bytes]:
         """Yield all metrics in the Prometheus text format, a family at a time: others may have their turn between."""

@@ -30,7 +30,7 @@ from checkstream.core.exchange.plan import Plan
 from checkstream.core.policy.compile import compile_sources
 from checkstream.core.policy.program import Program
 from checkstream.core.wire.surfaces import SURFACES
-from checkstream.proxy.counts import News, StreamCounts
+from checkstream.proxy.counts import Counted, StreamCounts
 from checkstream.proxy.questions import Questions
 from checkstream.scoring import Scorer, open_session
 from checkstream.scoring.provenance import described_models, load_described
@@ -123,11 +123,11 @@ async def scored(prompts: Sequence[str], answers: Sequence[str]) -> list[dict[Ke
     sessions = {name: open_session(load_described(model)) for name, model in described.items()}
     scorer = Scorer([load_described(model) for model in described.values()], lambda model: sessions[model.name])
     metrics = Metrics()
-    log = open_log("json", sys.stderr.buffer, terminal=False)
+    counted = Counted(metrics, open_log("json", sys.stderr.buffer, level="warning"))
     found: list[dict[Key, Histogram]] = []
     before: dict[Key, Histogram] = {}
     for number, (prompt, answer) in enumerate(itertools.zip_longest(prompts, answers, fillvalue="")):
-        counts = StreamCounts(metrics, log, News(), str(number), "chat")
+        counts = counted.begun(str(number), "chat", None)
         await _exchange(program, scorer, counts, prompt, answer)
         now = {key: np.array(tally.counts) for key, tally in metrics.scores.total.items()}
         found.append({key: counts - before.get(key, _NONE) for key, counts in now.items()})

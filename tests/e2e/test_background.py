@@ -91,7 +91,7 @@ def test_g28_each_answer_that_went_out_is_scored_once(llm: Llm, both: tuple[Prox
     assert {row["stream"] for row in high} == streams
     assert {(row["profile"], row["risk"]) for row in high} == {("watchdog", 35.0)}
     assert worker.metric('checkstream_grounding_high_total{profile="watchdog",route="chat"}') == 2.0
-    assert worker.metric('checkstream_grounding_risk_count{profile="watchdog"}') == 4.0
+    assert worker.metric('checkstream_grounding_risk_count{profile="watchdog",route="chat"}') == 2.0
     metrics = http("GET", f"{proxy.admin_url}/metrics")[2].decode()
     assert 'checkstream_job_events_total{event="accepted"} 4.0' in metrics
     assert 'checkstream_jobs{state="buffered"} 0.0' in metrics

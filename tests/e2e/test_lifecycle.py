@@ -177,7 +177,7 @@ def test_health_and_metrics(proxy: Proxy) -> None:
     assert http("GET", f"{proxy.admin_url}/livez")[0] == 200
     assert http("GET", f"{proxy.admin_url}/readyz")[0] == 200
     metrics = http("GET", f"{proxy.admin_url}/metrics")[2].decode()
-    labels = 'action="redact",mode="enforce",rule_id="PII-001",stage="midstream"'
+    labels = 'action="redact",mode="enforce",policy="e2e",rule_id="PII-001",stage="midstream"'
     assert f"checkstream_verdicts_total{{{labels}}}" in metrics
     assert http("GET", f"{proxy.url}/metrics")[0] == 404  # only the admin listener tells
 

@@ -93,7 +93,7 @@ def check(folder: Path, port: int, calls: list[bytes]) -> None:
             reader.join()
         assert process.returncode == 0
     assert 'checkstream_grounding_high_total{profile="watchdog",route="chat"} 1.0' in metrics
-    assert 'checkstream_grounding_risk_count{profile="watchdog"} 2.0' in metrics
+    assert 'checkstream_grounding_risk_count{profile="watchdog",route="chat"} 2.0' in metrics
     high = [line for line in lines if line["event"] == "grounding.high"]
     assert [line["stream"] for line in high] == ["risky"]
     assert SECRET not in json.dumps(lines)

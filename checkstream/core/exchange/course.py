@@ -273,7 +273,8 @@ class Course:
         self.do(Observe("tokens_out", -(-record.released_chars // CHARS_PER_TOKEN)))
         for each in remembered:
             self.do(each)
-        self.do(Record(record))
+        request = self.prompt.request
+        self.do(Record(record, "" if request is None else request.model))
         self.state = State.CLOSED
 
     def _look_whether_scored(self) -> None:

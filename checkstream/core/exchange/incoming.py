@@ -6,6 +6,7 @@ from collections.abc import Generator, Iterable, Sequence
 
 import msgspec
 
+from checkstream.core.commands import Observe
 from checkstream.core.exchange.body import Body
 from checkstream.core.exchange.course import Course, Ending, State
 from checkstream.core.exchange.meter import DONE, Steps
@@ -287,6 +288,9 @@ class Incoming:
             course.cancel_upstream()
         elif course.answer.cut_off and (course.state is State.STREAMING or course.answer.turned_down):
             course.cancel_upstream()
+            if course.state is not State.CLOSING:
+                since = course.outbox.since  # what is condemned has not left, so it waits, or came just now
+                course.do(Observe("cutoff_seconds", 0.0 if since is None else course.now - since))
             course.ending = Ending("stopped", terminate=True)
             course.state = State.CLOSING
 

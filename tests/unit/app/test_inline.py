@@ -87,9 +87,10 @@ async def test_a_high_risk_is_counted_and_logged_as_the_route_says_and_without_i
     finally:
         await rig.inline.close()
     text = rig.metrics.render().decode()
-    assert 'checkstream_grounding_risk_count{profile="watchdog"} 3.0' in text
+    assert 'checkstream_grounding_risk_count{profile="watchdog",route="r"} 2.0' in text
+    assert 'checkstream_grounding_risk_count{profile="watchdog",route="q"} 1.0' in text
     assert 'checkstream_grounding_high_total{profile="watchdog",route="r"} 1.0' in text
-    assert 'route="q"' not in text
+    assert 'checkstream_grounding_high_total{profile="watchdog",route="q"}' not in text
     assert rig.events == ["grounding.high"]
     assert b"60 days" not in rig.log.getvalue()
 

@@ -43,9 +43,10 @@ def test_a_high_risk_is_told_where_the_route_says_so() -> None:
         told.ended(job(1), "done", finished, "")
     told.ended(job(1), "duplicate", scored("loud", 90), "")
     text = metrics.render().decode()
-    assert 'checkstream_grounding_risk_count{profile="watchdog"} 4.0' in text
-    assert 'checkstream_grounding_high_total{profile="watchdog",route="loud"} 1.0' in text
-    assert "quiet" not in text
+    for route, answers in (("loud", 2), ("quiet", 1), ("gone", 1)):
+        assert f'checkstream_grounding_risk_count{{profile="watchdog",route="{route}"}} {answers}.0' in text
+    high = [line for line in text.splitlines() if line.startswith("checkstream_grounding_high_total{")]
+    assert high == ['checkstream_grounding_high_total{profile="watchdog",route="loud"} 1.0']
     assert events(file) == ["grounding.high"]
 
 

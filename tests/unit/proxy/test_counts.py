@@ -122,7 +122,7 @@ def test_of_many_verdicts_all_are_counted_and_few_are_logged(log: Lines) -> None
     for _ in range(300):
         counts.decided(Decided(VERDICT))
     counts.ended(200)
-    assert 'action="redact",mode="shadow",rule_id="R-1",stage="ingress"} 300.0' in metrics.render().decode()
+    assert 'action="redact",mode="shadow",policy="p",rule_id="R-1",stage="ingress"} 300.0' in metrics.render().decode()
     assert len(log.of("verdict")) == 16
     assert log.lines[-1][2]["verdicts"] == 300
 

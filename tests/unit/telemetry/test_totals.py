@@ -21,7 +21,7 @@ def counted(requests: int, streams: int, conversations: int) -> Metrics:
     metrics.streams.set(streams)
     metrics.conversations.set(conversations)
     for _ in range(requests):
-        metrics.hold.observe(0.02)
+        metrics.hold.of("chat").observe(0.02)
     return metrics
 
 
@@ -35,16 +35,16 @@ def test_counters_histograms_and_gauges_add_up_but_for_what_is_common() -> None:
     assert found["checkstream_requests_total", (("route", "chat"), ("status", "200"))] == 7
     assert found["checkstream_streams", ()] == 3
     assert found["checkstream_conversations", ()] == 5
-    assert found["checkstream_hold_seconds_count", ()] == 7
-    assert found["checkstream_hold_seconds_bucket", (("le", "+Inf"),)] == 7
-    assert found["checkstream_hold_seconds_bucket", (("le", "0.005"),)] == 0
+    assert found["checkstream_hold_seconds_count", (("route", "chat"),)] == 7
+    assert found["checkstream_hold_seconds_bucket", (("le", "+Inf"), ("route", "chat"))] == 7
+    assert found["checkstream_hold_seconds_bucket", (("le", "0.005"), ("route", "chat"))] == 0
 
 
 def test_what_a_process_has_counted_outlives_it_and_its_gauges_do_not() -> None:
     ended = lasting(figures(counted(3, 2, 5)))
     found = samples(summed((ended, figures(counted(1, 1, 4)))))
     assert found["checkstream_requests_total", (("route", "chat"), ("status", "200"))] == 4
-    assert found["checkstream_hold_seconds_count", ()] == 4
+    assert found["checkstream_hold_seconds_count", (("route", "chat"),)] == 4
     assert found["checkstream_streams", ()] == 1
     assert found["checkstream_conversations", ()] == 4
 

@@ -136,6 +136,15 @@ class ChoiceQueue(Generic[Item]):
         self._size -= 1
         return place.item
 
+    @property
+    def first(self) -> Item | None:
+        """What has waited for longest; None: nothing waits."""
+        if self._row:
+            return self._row[0]
+        lines = (*self._lines.values(), self._common)
+        place = min((line[0] for line in lines if line), default=None)
+        return None if place is None else place.item
+
     def only(self, choice: int) -> deque[Item] | None:
         """Return what waits, in order, if all of it is of one choice and came after nothing else; else None.
 

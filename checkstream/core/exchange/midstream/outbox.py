@@ -83,6 +83,12 @@ class Outbox:
         """Return how many units wait."""
         return len(self._queue) + (self._rendering.waiting is not None)
 
+    @property
+    def since(self) -> float | None:
+        """When the unit came that has waited for longest, seconds; None: none waits."""
+        first = self._rendering.waiting or self._queue.first
+        return None if first is None else first.arrived
+
     def put(self, waiting: Waiting) -> None:
         """Add a unit at the end."""
         self._queue.put(waiting, waiting.unit.choices)

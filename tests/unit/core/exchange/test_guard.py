@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from checkstream.core.commands import Score, SendDownstream, StartStream
+from checkstream.core.commands import Observe, Score, SendDownstream, StartStream
 from checkstream.core.events import RequestReceived, UpstreamBytes, UpstreamOpened
 from checkstream.core.wire import sse
 from tests.guarded import (
@@ -104,6 +104,22 @@ def test_g16_a_stop_sends_message_finish_usage_and_terminator_and_cancels() -> N
     assert out.record is not None
     assert out.record.outcome == "stopped"
     assert bodies(out)[0]["id"] == bodies(out)[-1]["id"] == "c1"
+
+
+def test_a_cut_off_is_timed_from_when_the_text_came_that_was_held() -> None:
+    exchange = open_stream(STOP)
+    for after, piece in ((0.0, says("all is fine ")), (1.0, says("with zero")), (0.25, says(" risk for you"))):
+        exchange.now += after
+        exchange.send(UpstreamBytes(piece))
+    timed = [
+        each.value for each in exchange.out.commands if isinstance(each, Observe) and each.metric.startswith("cut")
+    ]
+    assert timed == [0.25]
+
+
+def test_a_stream_that_nothing_cuts_off_is_not_timed_as_such() -> None:
+    out = stream(STOP, [says("all is fine"), ends(), DONE])
+    assert not [each for each in out.commands if isinstance(each, Observe) and each.metric == "cutoff_seconds"]
 
 
 def test_g14_stopping_one_choice_leaves_the_other_running() -> None:
