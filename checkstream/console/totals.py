@@ -70,13 +70,14 @@ class Moved(msgspec.Struct, frozen=True):
         return sum(value for (sample, given), value in self.by.items() if sample == name and wanted(dict(given)))
 
     def quantiles(self, name: str, shares: Sequence[float]) -> Quantiles:
-        """Return quantiles of a histogram, as well as its bins tell them."""
-        bins = sorted(
-            (math.inf if dict(given)["le"] == "+Inf" else float(dict(given)["le"]), value)
-            for (sample, given), value in self.by.items()
-            if sample == f"{name}_bucket" and len(given) == 1
-        )
-        return Quantiles(self.total(f"{name}_count"), tuple(_quantile(bins, share) for share in shares))
+        """Return quantiles of a histogram over all its labels, as well as its bins tell them."""
+        bins: dict[float, float] = {}
+        for (sample, given), value in self.by.items():
+            if sample == f"{name}_bucket":
+                end = float(dict(given)["le"])
+                bins[end] = bins.get(end, 0.0) + value
+        found = tuple(_quantile(sorted(bins.items()), share) for share in shares)
+        return Quantiles(self.total(f"{name}_count"), found)
 
 
 class Quantiles(msgspec.Struct, frozen=True):

@@ -107,7 +107,7 @@ def test_the_locks_hold_what_the_project_asks_for_and_agree() -> None:
 def plain(requirement: str) -> str:
     """Return the name of a package as locks have it, without its version and extras."""
     name = requirement.split(">", maxsplit=1)[0].split("=", maxsplit=1)[0].partition("[")[0]
-    return name.strip().lower().replace("_", "-")
+    return name.strip().lower().replace("_", "-").replace(".", "-")
 
 
 def test_no_tracked_file_names_a_machine_or_a_registry() -> None:

@@ -81,12 +81,12 @@ def test_what_is_taken_later_changes_no_copy() -> None:
 
 @given(st.lists(st.floats(0, 20), min_size=1, max_size=60), st.sampled_from([0.5, 0.95, 0.99]))
 def test_a_quantile_lies_in_the_bin_of_the_value_at_its_place(values: list[float], share: float) -> None:
-    counts = [0] * (len(BOUNDS) + 1)
-    for value in values:
-        counts[bisect_left(BOUNDS, value)] += 1
-    by: dict[Key, float] = {("h_count", ()): len(values)}
-    for place, end in enumerate((*map(str, BOUNDS), "+Inf")):
-        by[("h_bucket", (("le", end),))] = sum(counts[: place + 1])
+    by: dict[Key, float] = {}
+    for route, own in (("a", values[::2]), ("b", values[1::2])):
+        by["h_count", (("route", route),)] = len(own)
+        for end in (*BOUNDS, math.inf):
+            label = "+Inf" if math.isinf(end) else str(end)
+            by["h_bucket", (("route", route), ("le", label))] = sum(value <= end for value in own)
     found = Moved(0, 1, by).quantiles("h", (share,))
     exact = sorted(values)[math.ceil(share * len(values)) - 1]
     place = bisect_left(BOUNDS, exact)
@@ -107,11 +107,11 @@ def test_the_metrics_that_are_looked_at_exist_and_are_all_that_is_collected() ->
     assert {spec.name for spec in SPECS} >= NAMES
     metrics = Metrics()
     metrics.requests.of("chat", "200").inc(2)
-    metrics.hold.observe(0.01)
+    metrics.hold.of("chat").observe(0.01)
     told = tuple(some(metrics, NAMES))
     counted = keyed(told)
     assert counted[(NAME, (("route", "chat"), ("status", "200")))] == 2
-    assert counted[("checkstream_hold_seconds_count", ())] == 1
+    assert counted[("checkstream_hold_seconds_count", (("route", "chat"),))] == 1
     assert {family.name for family in told} == {
         family.name
         for family in figures(metrics)

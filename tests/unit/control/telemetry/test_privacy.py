@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 import pytest
@@ -46,8 +46,9 @@ def items(entries: Sequence[AnyEntry], privacy: Privacy) -> list[Any]:
 def test_of_a_private_exchange_nothing_leaves_but_two_hashes_and_its_number() -> None:
     passed = PassEntry(stream="p", route="models", caller=None, method="GET", path="/v1/models", status=200)
     entries: list[AnyEntry] = [start(), stream(1), passed]
-    for mode in ("none", "aggregate"):
-        first, *others = items(entries, Privacy(usual=mode))  # type: ignore[arg-type]
+    modes: tuple[Literal["none", "aggregate"], ...] = ("none", "aggregate")
+    for mode in modes:
+        first, *others = items(entries, Privacy(usual=mode))
         assert first["kind"] == "start", "without it nobody could tell silence from an end"
         assert [sorted(other) for other in others] == [["digest", "hash", "seq"]] * 2
     assert [item["kind"] for item in items(entries, Privacy())] == ["start", "stream", "pass"]
