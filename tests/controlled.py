@@ -2,22 +2,28 @@
 
 from __future__ import annotations
 
+import asyncio
+import hashlib
 import io
 import json
 import uuid
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import aiohttp
 import msgspec
 import pytest
+import yaml
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
-from checkstream.control.attestation import Attestation
+from checkstream.app.control import serve_control
+from checkstream.config import load_control
+from checkstream.control.attestation import Attestation, Running
 from checkstream.control.identity import NodeKey
+from checkstream.telemetry.logs import open_log
 
 KINDS = ("sqlite", "postgres")
 PEOPLE = {
@@ -54,8 +60,11 @@ def attestation(sequence: int = 1, **more: Any) -> Attestation:
         "time": "2026-11-29T09:00:00Z",
         "version": "1.0",
         "package": "a" * 64,
-        "configuration": "b" * 64,
-        **more,
+        **{name: value for name, value in more.items() if name not in Running.__struct_fields__},
+        "running": {
+            "configuration": "b" * 64,
+            **{name: value for name, value in more.items() if name in Running.__struct_fields__},
+        },
     }
     return msgspec.convert(said, Attestation)
 
@@ -89,3 +98,44 @@ async def asked(
 
 def _plain(body: object) -> object:
     return msgspec.to_builtins(body)
+
+
+def _sha(person: str) -> str:
+    return hashlib.sha256(key_of(person).encode()).hexdigest()
+
+
+class Server:
+    """A control server with the fleet `shop` of the nodes `n1` and `n2`."""
+
+    def __init__(self, folder: Path, **fleet: Any) -> None:
+        self.folder = folder
+        self.nodes = {name: node_key(name, folder / "keys") for name in ("n1", "n2")}
+        self.url = ""
+        self.written: dict[str, Any] = {
+            "listen": "127.0.0.1:0",
+            "people": {
+                name: {"role": role, "key_sha256": hashlib.sha256(key_of(name).encode()).hexdigest()}
+                for name, role in PEOPLE.items()
+            },
+            "fleets": {
+                "shop": {
+                    "bundle": "retail",
+                    "nodes": {name: f"keys/{name}.pub" for name in self.nodes},
+                    "allow": {"packages": ["a" * 64], "configurations": "any"},
+                    **fleet,
+                }
+            },
+        }
+
+    @asynccontextmanager
+    async def serving(self, log: BinaryIO | None = None) -> AsyncIterator[Server]:
+        """Serve meanwhile."""
+        config = await asyncio.to_thread(lambda: load_control(self.config_file()))
+        async with serve_control(config, open_log("json", log or io.BytesIO())) as address:
+            self.url = f"http://{address}"
+            yield self
+
+    def config_file(self) -> Path:
+        path = self.folder / "control.yaml"
+        path.write_text(yaml.safe_dump(self.written), encoding="utf-8")
+        return path

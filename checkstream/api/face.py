@@ -110,8 +110,8 @@ class Face:
             try:
                 response = await self._answer(request)
             except tuple(_STATUS) as error:
-                told, kind = next(found for known, found in _STATUS.items() if isinstance(error, known))
-                response = _problem(told, kind, self._words(error))
+                told, kind = status_of(error)
+                response = problem(told, kind, self._words(error))
             status = response.status
         except ConnectionError:
             status = _LEFT
@@ -160,7 +160,7 @@ class Face:
             if operation.method == request.method:
                 return await self._carried_out(operation, unquote(value, errors="replace"), request, identity)
         allowed = ", ".join(sorted(operation.method for operation, _ in found))
-        response = _problem(405, "method_not_allowed", f"`{path[:100]}` takes {allowed}")
+        response = problem(405, "method_not_allowed", f"`{path[:100]}` takes {allowed}")
         response.headers[hdrs.ALLOW] = allowed
         return response
 
@@ -234,7 +234,17 @@ def _query(request: BaseRequest, operation: Operation, value: str) -> object:
         raise RequestInvalid(refused("query", error)) from error
 
 
-def _problem(status: int, kind: str, message: str) -> Response:
+def status_of(error: Exception) -> tuple[int, str]:
+    """Return the status and the kind by which callers are told of an error.
+
+    Raises:
+        StopIteration: it is none that they are told of: a bug.
+    """
+    return next(found for known, found in _STATUS.items() if isinstance(error, known))
+
+
+def problem(status: int, kind: str, message: str) -> Response:
+    """Return what a caller is told where there is no answer."""
     place = message.rpartition(" - at `")[2].partition("`")[0] if " - at `" in message else None
     body = ProblemBody(error=Problem(type=kind, code=kind, message=message, param=place))
     response = Response(status=status, body=msgspec.json.encode(body) + b"\n", content_type="application/json")

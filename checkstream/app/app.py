@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
+import secrets
 import signal
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -25,16 +26,18 @@ from checkstream.app.turns import beside_streams, give_back, large_apart, settle
 from checkstream.audit.entries import AnyEntry, ReloadEntry, StartEntry, StopEntry
 from checkstream.config import Config, Server, parse_address
 from checkstream.config.files import Signature, signature
+from checkstream.control.attestation import Running
 from checkstream.errors import AuditError, ConfigError, Fault, FaultyFile, JobError, ModelError
 from checkstream.listen.binding import not_bound
 from checkstream.processes.following import follow
+from checkstream.processes.judged import running_of
 from checkstream.processes.manager import Passed
 from checkstream.processes.member import Member
 from checkstream.proxy.health import ReloadStatus, RouteStatus, Status
 from checkstream.proxy.trail import Latest
 from checkstream.scoring.catalog import Model
 from checkstream.telemetry.logs import Log
-from checkstream.telemetry.totals import told
+from checkstream.telemetry.totals import Family, family_of, told
 
 if TYPE_CHECKING:
     from checkstream.scoring.session import Session
@@ -76,6 +79,7 @@ class App:
         self._open = contextlib.AsyncExitStack()
         self._loop = asyncio.get_running_loop()
         self._started = self._loop.time()
+        self._run = secrets.token_hex(8)
 
     async def __aenter__(self) -> Self:
         """Load everything and listen.
@@ -185,7 +189,8 @@ class App:
                 running.append(tasks.create_task(self._look_for_upstreams()))
             if self._member is None and self._config.bundles is not None and self._config_file is not None:
                 looks = self._parts.metrics.bundle_looks
-                following = follow(self._config_file, self._log, lambda outcome: looks.of(outcome).inc())
+                tell = None if self._config.control is None else self._told_of_itself
+                following = follow(self._config_file, self._log, lambda outcome: looks.of(outcome).inc(), tell)
                 running.append(tasks.create_task(following))
             await stop.wait()
             for task in running:
@@ -310,6 +315,14 @@ class App:
         self._parts.observe()
         return told(self._parts.metrics)
 
+    async def _told_of_itself(self) -> Running:
+        """Return what is in force and what a rollout is judged by, a family at a time: streams have their turn."""
+        families: list[Family] = []
+        for family in self._parts.metrics.judged():
+            families.append(family_of(family))
+            await asyncio.sleep(0)
+        return running_of(self.status(), families, self._run)
+
     async def entries(self, count: int) -> Sequence[Latest]:
         """Return the latest entries of the audit chain, oldest first."""
         return self._parts.trail.latest(count)
@@ -331,6 +344,9 @@ class App:
             held_bytes=parts.admission.held_bytes,
             generation=force.generation,
             bundle=force.loaded.bundle,
+            bundle_digest=force.loaded.bundle_digest,
+            configuration=force.loaded.configuration,
+            model_hashes=force.model_hashes,
             routes=tuple(
                 RouteStatus(
                     name=route.name,

@@ -12,10 +12,13 @@ import time
 from collections.abc import AsyncIterator
 from pathlib import Path
 
+from aiohttp.web import BaseRequest, StreamResponse
+
 import checkstream
 from checkstream.api.control import ABOUT, NodesApi
 from checkstream.api.face import Face
 from checkstream.api.nodes import Nodes
+from checkstream.api.repository import BUNDLES, RepositoryFiles
 from checkstream.audit.keys import PublicKey, load_public_key
 from checkstream.config import ControlConfig, parse_address, reveal
 from checkstream.control.server.database import Database, open_database
@@ -62,7 +65,7 @@ async def serve_control(config: ControlConfig, log: Log) -> AsyncIterator[str]:
         ControlUnusable: the store can't be used.
     """
     async with contextlib.AsyncExitStack() as stack:
-        keys = await asyncio.to_thread(_node_keys, config)
+        nodes = Nodes(await asyncio.to_thread(_node_keys, config))
         people = await asyncio.to_thread(_people, config)
         database = await asyncio.to_thread(_open_store, config)
         stack.push_async_callback(database.close)
@@ -77,10 +80,17 @@ async def serve_control(config: ControlConfig, log: Log) -> AsyncIterator[str]:
             metrics=Metrics(),
             log=log,
             version=checkstream.__version__,
-            nodes=Nodes(keys),
+            nodes=nodes,
             about=ABOUT,
         )
-        listener = Listener(face.respond, _TIMES)
+        files = None if config.repository is None else RepositoryFiles(Path(config.repository), nodes, fleets.admit)
+
+        async def respond(request: BaseRequest) -> StreamResponse:
+            if files is not None and request.rel_url.raw_path.startswith(BUNDLES):
+                return await files.respond(request)
+            return await face.respond(request)
+
+        listener = Listener(respond, _TIMES)
         try:
             await listener.open(parse_address(config.listen))
         except OSError as error:

@@ -20,6 +20,7 @@ import msgspec
 
 from checkstream.app.bundles import approved, compiled, opened
 from checkstream.config import BUNDLE, BundleSettings, Config, RouteSettings, read_file
+from checkstream.control.attestation import Offered
 from checkstream.control.bundles.index import Index
 from checkstream.control.bundles.look import Look
 from checkstream.core.policy.program import Digest
@@ -69,10 +70,11 @@ def uses_bundle(config: Config) -> bool:
     return any(name.startswith(BUNDLE) for route in config.routes for name in route.policies)
 
 
-def expanded(config: Config, pointer: Pointer | None = None) -> tuple[Config, str]:
-    """Return the configuration with policy files in place of programs of a bundle, and the bundle: `name@version#hash`.
+def expanded(config: Config, pointer: Pointer | None = None) -> tuple[Config, str, str]:
+    """Return the configuration with policy files in place of programs of a bundle, the bundle, and its digest.
 
-    Where routes ask for none, the configuration is as it was, and the bundle is empty.
+    The bundle is told as `name@version#hash`. Where routes ask for none, the configuration is as it was, and bundle and
+    digest are empty.
 
     Args:
         config: As it is written.
@@ -84,7 +86,7 @@ def expanded(config: Config, pointer: Pointer | None = None) -> tuple[Config, st
     """
     settings = config.bundles
     if settings is None or not uses_bundle(config):
-        return config, ""
+        return config, "", ""
     named = pointer or current(settings)
     if named is None:
         advice = "`checkstream bundle follow --config FILE --once` fetches it, or says why not"
@@ -96,7 +98,8 @@ def expanded(config: Config, pointer: Pointer | None = None) -> tuple[Config, st
     except BundleRefused as error:
         raise _fault(str(error), "`checkstream bundle follow --config FILE --once` looks for another") from error
     routes = tuple(_expanded(route, index, folder) for route in config.routes)
-    return msgspec.structs.replace(config, routes=routes), f"{index.name}@{index.version}#{named.digest[:12]}"
+    said = f"{index.name}@{index.version}#{named.digest[:12]}"
+    return msgspec.structs.replace(config, routes=routes), said, named.digest
 
 
 def _expanded(route: RouteSettings, index: Index, folder: Path) -> RouteSettings:
@@ -125,6 +128,8 @@ class Found(msgspec.Struct, frozen=True, kw_only=True):
     pointer: Pointer
     version: str
     folder: Path
+    offered: tuple[Offered, ...] = ()
+    """All versions that the signed state names, the newest first."""
 
 
 class Follower:
@@ -133,14 +138,15 @@ class Follower:
     def __init__(
         self,
         settings: BundleSettings,
-        fetch: Callable[[BundleSettings, Collection[str]], Found],
+        fetch: Callable[[BundleSettings, Collection[str], str], Found],
         accept: Callable[[Found], None],
     ) -> None:
         """Look at nothing yet.
 
         Args:
             settings: Where bundles come from.
-            fetch: Returns the newest bundle; gets the digests of those whose files are known to be sound.
+            fetch: Returns a bundle; gets the digests of those whose files are known to be sound, and the digest of the
+                one that is wanted, empty for the newest.
             accept: Raises where a bundle is not to be in force.
         """
         self._settings = settings
@@ -149,20 +155,33 @@ class Follower:
         self._refused: tuple[Pointer, str] | None = None
         self._looks = 0
         self._had: set[str] = set()
+        self.offered: tuple[Offered, ...] = ()
+        """All versions that the signed state named at the last look, the newest first."""
 
-    def step(self) -> Look:
-        """Look once, and make a newer bundle current if all is well with it. Blocks."""
+    def step(self, wanted: str = "", *, take: bool = True) -> Look:
+        """Look once, and make another bundle current if all is well with it. Blocks.
+
+        Args:
+            wanted: Digest of the one to have; empty: the newest.
+            take: Make it current; else it is only fetched, for whoever says later that it is to be had.
+        """
         name = self._settings.name
         self._looks += 1
         try:
             with _alone(Path(self._settings.dir)):
-                found = self._fetch(self._settings, self._had)
-                self._had = {found.pointer.digest}
+                found = self._fetch(self._settings, self._had, wanted)
+                self._had, self.offered = {found.pointer.digest}, found.offered
+                if not take:
+                    _tidy(Path(self._settings.dir), {found.pointer.digest, *_digests(_readable(self._settings))})
+                    return Look(outcome="same", bundle=name)
                 return self._taken(found)
         except BundleRefused as error:
             return Look(outcome="refused", bundle=name, reason=str(error))
         except (BundleError, ConfigError) as error:
             return Look(outcome="unreachable", bundle=name, reason=str(error).partition("\n")[0])
+        except OSError as error:
+            reason = f"`{self._settings.dir}` can't be written: {(error.strerror or 'no reason given').lower()}"
+            return Look(outcome="unreachable", bundle=name, reason=reason)
 
     def _taken(self, found: Found) -> Look:
         said = {"bundle": self._settings.name, "version": found.version, "digest": found.pointer.digest}
@@ -228,10 +247,23 @@ def _point(folder: Path, pointer: Pointer) -> None:
             file.flush()
             os.fsync(file.fileno())
         part.replace(folder / CURRENT)
-        for path in folder.glob(f"{_OLD}*"):  # its end was broken off
-            shutil.rmtree(path, ignore_errors=True)
-        others = [path for path in (folder / _BUNDLES).iterdir() if path.name != pointer.digest]
-        for path in sorted(others, key=lambda path: -path.stat().st_mtime)[_KEPT:]:
-            shutil.rmtree(path.rename(folder / f"{_OLD}{path.name}"), ignore_errors=True)
+        _tidy(folder, {pointer.digest})
     except OSError as error:
         raise BundleError(f"`{folder}` can't be written: {(error.strerror or 'no reason given').lower()}") from error
+
+
+def _tidy(folder: Path, kept: Collection[str]) -> None:
+    """Let old bundles go.
+
+    Raises:
+        OSError: the folder can't be written.
+    """
+    for path in folder.glob(f"{_OLD}*"):  # its end was broken off
+        shutil.rmtree(path, ignore_errors=True)
+    others = [path for path in (folder / _BUNDLES).iterdir() if path.name not in kept]
+    for path in sorted(others, key=lambda path: -path.stat().st_mtime)[_KEPT:]:
+        shutil.rmtree(path.rename(folder / f"{_OLD}{path.name}"), ignore_errors=True)
+
+
+def _digests(pointer: Pointer | None) -> tuple[str, ...]:
+    return () if pointer is None else (pointer.digest,)

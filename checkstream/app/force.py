@@ -59,11 +59,15 @@ class Loaded(msgspec.Struct, frozen=True, kw_only=True):
     """What policies are of, as `name@version#hash`; empty: they are files."""
     sources: Mapping[str, bytes]
     """Policy files as they were read, by the names that routes have for them."""
+    bundle_digest: str
+    """The whole of that hash."""
+    configuration: str
+    """SHA-256 of the configuration as it is written, hex: the same whichever bundle there is."""
 
     @property
     def digest(self) -> str:
         """SHA-256 of the configuration, hex; it holds no secrets."""
-        return hashlib.sha256(msgspec.json.encode(self.config, order="deterministic")).hexdigest()
+        return configuration_hash(self.config)
 
     @property
     def hashes(self) -> tuple[str, ...]:
@@ -74,6 +78,11 @@ class Loaded(msgspec.Struct, frozen=True, kw_only=True):
     def packs(self) -> tuple[str, ...]:
         """`name@version` of each pack."""
         return tuple(dict.fromkeys(pack for program in self.programs.values() for pack in program.packs))
+
+
+def configuration_hash(config: Config) -> str:
+    """Return SHA-256 of a configuration, hex; it holds no secrets."""
+    return hashlib.sha256(msgspec.json.encode(config, order="deterministic")).hexdigest()
 
 
 class InForce(msgspec.Struct, frozen=True, kw_only=True):
@@ -91,6 +100,13 @@ class InForce(msgspec.Struct, frozen=True, kw_only=True):
     def titles(self) -> tuple[str, ...]:
         """`name@version` of each model that is open."""
         return tuple(f"{model.source.entry.name}@{model.source.entry.version}" for model in self.models)
+
+    @property
+    def model_hashes(self) -> dict[str, str]:
+        """`name@version` of each model that is open -> SHA-256 of the hashes of its files, hex."""
+        files = ({file.path: file.sha256 for file in model.source.entry.files} for model in self.models)
+        told = (hashlib.sha256(msgspec.json.encode(each, order="deterministic")).hexdigest() for each in files)
+        return dict(zip(self.titles, told, strict=True))
 
     @property
     def reference(self) -> dict[Key, Counts]:
@@ -126,7 +142,8 @@ def load(read: Callable[[], Config], pointer: Pointer | None = None) -> Loaded:
         PolicyError: policies can't be used; carries every fault of every route.
         ModelError: what says which models there are can't be used.
     """
-    config, bundle = expanded(read(), pointer)
+    written = read()
+    config, bundle, digest = expanded(written, pointer)
     described = described_models(config.models)
     labels = labels_of(described.values())
     targets: dict[tuple[str, ...], list[Target]] = {}
@@ -157,7 +174,14 @@ def load(read: Callable[[], Config], pointer: Pointer | None = None) -> Loaded:
     models = asked(programs.values(), described)
     watched = (*files, *files_of(config), *pointers(config))
     return Loaded(
-        config=config, programs=programs, files=watched, models=models, bundle=bundle, sources=MappingProxyType(read_as)
+        config=config,
+        programs=programs,
+        files=watched,
+        models=models,
+        bundle=bundle,
+        bundle_digest=digest,
+        configuration=configuration_hash(written),
+        sources=MappingProxyType(read_as),
     )
 
 
@@ -216,7 +240,7 @@ def put_in_force(loaded: Loaded, models: tuple[OpenModel, ...], scorer: Scorer, 
 
 _AT_START = (
     "server", "audit", "record", "jobs", "evidence", "verifier", "telemetry", "conversations", "pseudonyms", "tools",
-    "fleet", "bundles",
+    "fleet", "bundles", "control",
 )  # fmt: skip
 """Settings that what runs was made with."""
 

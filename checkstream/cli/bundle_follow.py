@@ -1,28 +1,60 @@
-"""`checkstream bundle follow`: look for newer bundles, again and again, on behalf of a proxy."""
+"""`checkstream bundle follow`: look for newer bundles, again and again, on behalf of a proxy: its agent.
+
+With a control server it attests to it, and has the bundle that it names. What else a node does beside its proxy, such
+as shipping telemetry, is one more task in `_beside`.
+"""
 
 from __future__ import annotations
 
 import argparse
+import asyncio
 import os
 import random
 import sys
 import threading
-import time
-from collections.abc import Collection
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection
+from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
+from urllib.parse import urlsplit
+
+import msgspec
 
 from checkstream.app import load
+from checkstream.app.agent import Agent
 from checkstream.app.bundles import approved, compiled, opened
 from checkstream.app.following import Follower, Found, Pointer
+from checkstream.app.force import configuration_hash
 from checkstream.cli.bundle_test import failing
 from checkstream.cli.results import safe, write_json
-from checkstream.config import BundleSettings, load_config, read_file
+from checkstream.config import BundleSettings, Config, ControlSettings, load_config, read_file
+from checkstream.control.attestation import Running
 from checkstream.control.bundles import fetching
 from checkstream.control.bundles.look import Look
+from checkstream.control.client import opened_client
+from checkstream.control.identity import NodeKey
 from checkstream.errors import BundleError, BundleRefused
 
 _SPREAD = 0.2
 """Of `poll_s`: nodes that began together don't ask together."""
+
+
+class _Told:
+    """What the proxy has said of itself last, a line each time; it ends this process by closing what it says it by."""
+
+    def __init__(self, config: Config) -> None:
+        """It has said nothing: it may not have started."""
+        self.running = Running(configuration=configuration_hash(config))
+
+    def listen(self) -> None:
+        """Hear it from now on, on a thread."""
+        threading.Thread(target=self._listen, daemon=True).start()
+
+    def _listen(self) -> None:
+        try:
+            for line in sys.stdin.buffer:
+                self.running = msgspec.json.decode(line, type=Running)
+        finally:  # whoever has started this process is gone, whatever it waits for
+            os._exit(0)
 
 
 def run(args: argparse.Namespace) -> int:
@@ -34,46 +66,96 @@ def run(args: argparse.Namespace) -> int:
     Raises:
         ConfigError: the configuration can't be used.
         BundleError: it names no bundle.
+        ControlError: the node's key can't be used.
     """
     config = load_config(args.config)
     if config.bundles is None:
         raise BundleError(f"`{args.config}` names no bundle; add `bundles`, with `source`, `root` and `name`")
-    settings = config.bundles
-    follower = follower_of(args.config, settings)
+    told = _Told(config)
     if args.while_open:
         os.nice(10)  # streams come first
-        threading.Thread(target=_end_with_input, daemon=True).start()
-    while True:
-        step = follower.step()
-        if args.json:
-            write_json(step)
-            sys.stdout.flush()
-        else:
-            _show(step)
-        if args.once:
-            return 0 if step.outcome in {"same", "accepted"} else 2
-        wait_s = settings.poll_s * random.uniform(1 - _SPREAD, 1 + _SPREAD)  # noqa: S311 - no secret
-        time.sleep(wait_s)
+        told.listen()
+    if args.once:
+        look = asyncio.run(looked_once(args.config, config, lambda: told.running))
+        _say(look, as_json=args.json)
+        return 0 if look.outcome in {"same", "accepted"} else 2
+    asyncio.run(_beside(args.config, config, told, as_json=args.json))
+    return 0
 
 
-def _end_with_input() -> None:
-    """End as soon as whoever has started this process is gone, whatever it waits for."""
-    sys.stdin.buffer.read()
-    os._exit(0)
+async def looked_once(file: Path, config: Config, running: Callable[[], Running]) -> Look:
+    """Look once, and return what came of it.
+
+    Raises:
+        ControlError: the node's key can't be used.
+    """
+    async with _looking(file, config, running) as look:
+        return await look()
 
 
-def follower_of(file: Path, settings: BundleSettings) -> Follower:
-    """Return what looks for newer bundles for the proxy of a configuration file."""
+async def _beside(file: Path, config: Config, told: _Told, *, as_json: bool) -> None:
+    """Do all that is done beside a proxy, each as a task, for ever."""
+    async with _looking(file, config, lambda: told.running) as look, asyncio.TaskGroup() as tasks:
+        tasks.create_task(_again_and_again(look, config, as_json=as_json))
 
-    def fetch(settings: BundleSettings, had: Collection[str]) -> Found:
+
+async def _again_and_again(look: Callable[[], Awaitable[Look]], config: Config, *, as_json: bool) -> None:
+    led = config.control or config.bundles
+    while led is not None:
+        _say(await look(), as_json=as_json)
+        await asyncio.sleep(led.poll_s * random.uniform(1 - _SPREAD, 1 + _SPREAD))  # noqa: S311 - no secret
+
+
+@asynccontextmanager
+async def _looking(
+    file: Path, config: Config, running: Callable[[], Running]
+) -> AsyncIterator[Callable[[], Awaitable[Look]]]:
+    """Give what looks once: for the newest, or for what a control server names.
+
+    Raises:
+        ControlError: the node's key can't be used.
+    """
+    settings, control = config.bundles, config.control
+    if settings is None:
+        raise BundleError(f"`{file}` names no bundle")
+    if control is None:
+        follower = follower_of(file, settings)
+        yield lambda: asyncio.to_thread(follower.step)
+        return
+    async with AsyncExitStack() as stack:
+        key = await asyncio.to_thread(NodeKey.load, control.node, Path(control.key))
+        client = await stack.enter_async_context(opened_client(control, key))
+        follower = follower_of(file, settings, _fetcher(control, settings, key))
+        yield Agent(settings, follower, client, running).step
+
+
+def _fetcher(control: ControlSettings, settings: BundleSettings, key: NodeKey) -> Callable[[], fetching.Fetcher]:
+    """Return what makes readers of the source; what the control server serves is asked for as the node."""
+    own = control.url.rstrip("/") + "/"
+    if not settings.source.startswith(own):
+        return fetching.Fetcher
+
+    def headers(url: str) -> dict[str, str]:
+        return key.headers("GET", urlsplit(url).path, b"") if url.startswith(own) else {}
+
+    return lambda: fetching.Fetcher(headers=headers, ca=control.ca)
+
+
+def follower_of(
+    file: Path, settings: BundleSettings, fetcher: Callable[[], fetching.Fetcher] = fetching.Fetcher
+) -> Follower:
+    """Return what looks for bundles for the proxy of a configuration file."""
+
+    def fetch(settings: BundleSettings, had: Collection[str], wanted: str) -> Found:
         try:
             root = read_file(Path(settings.root))
         except OSError as error:
             reason = (error.strerror or "it can't be opened").lower()
             raise BundleError(f"the root `{settings.root}` can't be read: {reason}") from error
-        found = fetching.fetch(settings.source, root, settings.name, Path(settings.dir), had=had)
+        folder = Path(settings.dir)
+        found = fetching.fetch(settings.source, root, settings.name, folder, fetcher=fetcher(), had=had, wanted=wanted)
         pointer = Pointer(digest=found.digest, weight=found.weight)
-        return Found(pointer=pointer, version=found.index.version, folder=found.folder)
+        return Found(pointer=pointer, version=found.index.version, folder=found.folder, offered=found.offered)
 
     def accept(found: Found) -> None:
         models = load_config(file).models
@@ -87,9 +169,12 @@ def follower_of(file: Path, settings: BundleSettings) -> Follower:
     return Follower(settings, fetch, accept)
 
 
-def _show(step: Look) -> None:
-    named = f"{step.bundle} {step.version}".strip()
-    digest = f" ({step.digest[:12]})" if step.digest else ""
-    reason = f": {step.reason}" if step.reason else ""
-    sys.stdout.write(safe(f"{named}{digest} {step.outcome}{reason}") + "\n")
+def _say(look: Look, *, as_json: bool) -> None:
+    if as_json:
+        write_json(look)
+    else:
+        named = f"{look.bundle} {look.version}".strip()
+        digest = f" ({look.digest[:12]})" if look.digest else ""
+        reason = f": {look.reason}" if look.reason else ""
+        sys.stdout.write(safe(f"{named}{digest} {look.outcome}{reason}") + "\n")
     sys.stdout.flush()

@@ -13,7 +13,7 @@ from typing import Literal
 import uvloop
 
 from checkstream.cli.parser import Parser
-from checkstream.config import BundleSettings, Config, default_config, load_config, override
+from checkstream.config import Config, default_config, load_config, override
 from checkstream.errors import BundleError, CheckstreamError, ConfigError, Fault
 from checkstream.processes.cores import MOST_WORKERS, workers_of
 from checkstream.processes.manager import Manager, Passed, take_sockets
@@ -88,7 +88,7 @@ def _run(args: argparse.Namespace) -> int:
         if member is None:
             config = read()
             if config.bundles is not None and args.config is not None:
-                _have_bundle(args.config, config.bundles)
+                _have_bundle(args.config, config, config.bundles.name)
             if elder is None:
                 passed = take_sockets(os.environ, os.getpid(), config.server)
             count = workers_of(config.server.workers)
@@ -99,11 +99,12 @@ def _run(args: argparse.Namespace) -> int:
         return runner.run(_serve(read, args.config, member, manager, passed))
 
 
-def _have_bundle(file: Path, settings: BundleSettings) -> None:
+def _have_bundle(file: Path, config: Config, name: str) -> None:
     """Fetch the bundle if this node has none that can be used; else it starts, whether or not there is a newer one.
 
     Raises:
         BundleError: there is none, and none can be had.
+        ControlError: the node's key can't be used.
     """
     from checkstream.app.following import expanded  # noqa: PLC0415 - only where there are bundles
 
@@ -114,13 +115,16 @@ def _have_bundle(file: Path, settings: BundleSettings) -> None:
     else:
         return
     try:
-        from checkstream.cli.bundle_follow import follower_of  # noqa: PLC0415 - needs an extra
+        from checkstream.app.force import configuration_hash  # noqa: PLC0415 - only where there are bundles
+        from checkstream.cli.bundle_follow import looked_once  # noqa: PLC0415 - needs an extra
+        from checkstream.control.attestation import Running  # noqa: PLC0415
     except ModuleNotFoundError as error:
         raise BundleError("`bundles` needs the extra `checkstream[bundles]`; install it") from error
     sys.stderr.write(f"checkstream serve: looking for a bundle: {str(lacks).partition(chr(10))[0]}\n")
-    step = follower_of(file, settings).step()
+    running = Running(configuration=configuration_hash(config))
+    step = asyncio.run(looked_once(file, config, lambda: running))
     if step.outcome not in {"same", "accepted"}:
-        raise BundleError(f"no bundle `{settings.name}` can be had: {step.reason}")
+        raise BundleError(f"no bundle `{name}` can be had: {step.reason}")
 
 
 def _without(arguments: Sequence[str], option: str) -> Iterator[str]:

@@ -2,6 +2,7 @@
 
 from checkstream.config.background import (
     BundleSettings,
+    ControlSettings,
     FleetSettings,
     GroundingSettings,
     JobsSettings,
@@ -50,6 +51,7 @@ __all__ = [
     "Caller",
     "Config",
     "ControlConfig",
+    "ControlSettings",
     "ConversationSettings",
     "Deadline",
     "EmbedderKind",

@@ -236,6 +236,33 @@ class BundleSettings(Settings, frozen=True):
             raise ValueError(f"`{self.source}` is no source of bundles; write `https://...`, or a folder")
 
 
+class ControlSettings(Settings, frozen=True):
+    """A control server: this node tells it what it is and has, and is told which bundle to have."""
+
+    url: str
+    """`https://control.example:8100`; `http://` only to this machine."""
+    node: Annotated[str, Meta(pattern=r"\A[a-z0-9][a-z0-9.-]{0,62}\Z")]
+    """What the server calls this node."""
+    key: str
+    """File of the node's private key (PEM, Ed25519), for nobody else to read; `checkstream bundle key` makes it."""
+    ca: str | None = None
+    """File with the certificate that the server's is signed with, if that is one of your own."""
+    poll_s: Annotated[int, Meta(ge=1, le=3600)] = 15
+    """How often it attests, give or take a fifth."""
+
+    def __post_init__(self) -> None:
+        """The server is reached by TLS, or is on this machine."""
+        try:
+            parts = urlsplit(self.url)
+            sound = parts.scheme in ("http", "https") and parts.hostname and parts.port != 0
+        except ValueError:
+            sound = False
+        if not sound or parts.query or parts.fragment or "@" in parts.netloc or parts.path.strip("/"):
+            raise ValueError(f"`{self.url}` is no address of a server; write `https://control.example:8100`")
+        if parts.scheme == "http" and parts.hostname not in _LOOPBACK:
+            raise ValueError(f"`{self.url}` would be asked in the clear; write `https://`")
+
+
 class JobsSettings(Settings, frozen=True):
     """The queue between the proxy and its workers."""
 

@@ -46,6 +46,9 @@ def cross_check(config: Config, positions: Sequence[int], tree: Node, source: no
     if unshared is not None:
         place = tree.at("routes", positions[unshared[0]]).place
         source.fault(place, unshared[1], "serve it by one worker, or by a proxy of its own")
+    if config.control is not None and config.bundles is None:
+        reason = "`control` says which bundle a node is to have, and there is no `bundles`"
+        source.fault(tree.at("control").place, reason, "add `bundles`, with `source`, `root` and `name`")
     _check_secrets(config, positions, tree, source)
     kept, named = config.conversations, config.pseudonyms
     if kept is not None and named is not None and named.file is not None and kept.file == named.file:

@@ -11,6 +11,7 @@ import msgspec
 
 from checkstream.config.background import (
     BundleSettings,
+    ControlSettings,
     FleetSettings,
     JobsSettings,
     PseudonymSettings,
@@ -180,6 +181,7 @@ def _sound_parts(tree: Node, name: str, content: str | bytes) -> tuple[Config, l
         pseudonyms=sound(parts["pseudonyms"], PseudonymSettings) if "pseudonyms" in parts else None,
         tools=sound(parts["tools"], ToolSettings) if "tools" in parts else None,
         bundles=sound(parts["bundles"], BundleSettings) if "bundles" in parts else None,
+        control=sound(parts["control"], ControlSettings) if "control" in parts else None,
         fleet=sound(parts["fleet"], FleetSettings) if "fleet" in parts else None,
         jobs=(sound(parts["jobs"], JobsSettings) if "jobs" in parts else None) or JobsSettings(),
         evidence=(sound(parts["evidence"], EvidenceSettings) if "evidence" in parts else None) or EvidenceSettings(),

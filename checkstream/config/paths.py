@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from checkstream.config.background import BundleSettings, JobsSettings, PseudonymSettings, ToolSettings
+from checkstream.config.background import BundleSettings, ControlSettings, JobsSettings, PseudonymSettings, ToolSettings
 from checkstream.config.files import BUILTIN, BUNDLE
 from checkstream.config.parts import Secret
 from checkstream.config.settings import Config, ConversationSettings, RouteSettings
@@ -28,6 +28,7 @@ def absolute(config: Config, base: Path) -> Config:
         routes=tuple(_route(route, base) for route in config.routes),
         models=None if config.models is None else str(base / config.models),
         bundles=None if config.bundles is None else _bundles(config.bundles, base),
+        control=None if config.control is None else _control(config.control, base),
         pseudonyms=None if pseudonyms is None else _stored(pseudonyms, base),
         conversations=None if conversations is None else _stored(conversations, base),
         tools=None if tools is None else _stored(tools, base),
@@ -63,6 +64,11 @@ def _stored(given: _Stored, base: Path) -> _Stored:
 def _bundles(given: BundleSettings, base: Path) -> BundleSettings:
     source = given.source if "://" in given.source else str(base / given.source)
     return _replace(given, source=source, root=str(base / given.root), dir=str(base / given.dir))
+
+
+def _control(given: ControlSettings, base: Path) -> ControlSettings:
+    ca = None if given.ca is None else str(base / given.ca)
+    return _replace(given, key=str(base / given.key), ca=ca)
 
 
 def _evidence(given: EvidenceSettings, base: Path) -> EvidenceSettings:

@@ -14,6 +14,7 @@ from msgspec import Meta
 
 from checkstream.config.background import (
     BundleSettings,
+    ControlSettings,
     FleetSettings,
     GroundingSettings,
     JobsSettings,
@@ -313,6 +314,8 @@ class Config(Settings, frozen=True):
     """Where it is kept how tools of servers were described; null: nowhere, each process learns it anew."""
     bundles: BundleSettings | None = None
     """Where signed policies come from; null: policies are files."""
+    control: ControlSettings | None = None
+    """The control server that says which bundle to have; null: there is none, and the newest is taken."""
     fleet: FleetSettings | None = None
     """Other machines that serve as one with this one; null: there are none."""
     jobs: JobsSettings = JobsSettings()

@@ -46,6 +46,22 @@ class Offered(_Strict, frozen=True, kw_only=True):
     version: _Word
 
 
+class Running(_Strict, frozen=True, kw_only=True):
+    """What a proxy has in force: not only fetched, callers are answered by it."""
+
+    bundle: _Maybe = ""
+    """Digest of the bundle; empty: there is none."""
+    bundle_version: _Word = ""
+    configuration: _Digest
+    """SHA-256 of the configuration."""
+    programs: Annotated[tuple[_Digest, ...], Meta(max_length=256)] = ()
+    """Hashes of the compiled programs."""
+    models: Annotated[dict[_Word, _Digest], Meta(max_length=256)] = {}
+    """Model -> SHA-256 of what its files are."""
+    figures: Figures | None = None
+    """What has been counted; null: nothing is known yet."""
+
+
 class Attestation(_Strict, frozen=True, kw_only=True):
     """What a node is and has. The request that carries it is signed with the node's key."""
 
@@ -57,23 +73,14 @@ class Attestation(_Strict, frozen=True, kw_only=True):
     """Of the package."""
     package: _Digest
     """SHA-256 of the files of the installed package."""
-    configuration: _Digest
-    """SHA-256 of the configuration."""
     image: _Word = ""
     """Digest of the container image; empty: none is known."""
-    bundle: _Maybe = ""
-    """Digest of the bundle in force: not only fetched, callers are answered by it; empty: none is."""
-    bundle_version: _Word = ""
-    programs: Annotated[tuple[_Digest, ...], Meta(max_length=256)] = ()
-    """Hashes of the compiled programs in force."""
-    models: Annotated[dict[_Word, _Word], Meta(max_length=256)] = {}
-    """Model in force -> SHA-256 of its files."""
+    running: Running
+    """What its proxy has in force; before it has started, what it is about to start with."""
     offered: Annotated[tuple[Offered, ...], Meta(max_length=32)] = ()
     """The bundles that the signed state names, the newest first."""
     error: _Said = ""
     """Why what is wanted is not in force, as far as the node knows; empty: nothing is wrong."""
-    figures: Figures | None = None
-    """What its proxy has counted; null: it has not said yet."""
 
 
 class Desired(_Strict, frozen=True, kw_only=True):
@@ -82,5 +89,3 @@ class Desired(_Strict, frozen=True, kw_only=True):
     bundle: _Maybe = ""
     """Digest; empty: what it has, whatever that is."""
     version: _Word = ""
-    poll_s: Annotated[int, Meta(ge=1, le=3600)] = 15
-    """In how many seconds it should ask again."""

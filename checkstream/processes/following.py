@@ -6,11 +6,12 @@ import asyncio
 import contextlib
 import signal
 import subprocess
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 import msgspec
 
+from checkstream.control.attestation import Running
 from checkstream.control.bundles.look import Look
 from checkstream.processes.child import program
 from checkstream.processes.restarts import Restarts
@@ -18,27 +19,34 @@ from checkstream.telemetry.logs import Log
 
 _MAX_LINE = 1 << 20
 _END_S = 10.0
+_TELL_S = 2.0
+"""How old what is told of the proxy may be."""
 
 
-async def follow(config_file: Path, log: Log, count: Callable[[str], None]) -> None:
+Tell = Callable[[], Awaitable[Running]]
+"""Returns what the proxy has in force, and what it has counted."""
+
+
+async def follow(config_file: Path, log: Log, count: Callable[[str], None], tell: Tell | None) -> None:
     """Have a process look for newer bundles, and another when it ends, until cancelled.
 
     Args:
         config_file: Names the bundle.
         log: Hears of what is new.
         count: Hears what each look came to.
+        tell: What that process is told of this one, for a control server; None: nothing.
     """
     restarts, said = Restarts(), Said(log)
     while True:
         began = asyncio.get_running_loop().time()
-        code = await _run(config_file, said, count)
+        code = await _run(config_file, said, count, tell)
         count("failed")
         wait_s = restarts.after("crash", asyncio.get_running_loop().time() - began, 0.5)
         log.error("bundle.follower_ended", code=code, next_in_s=round(wait_s, 1))
         await asyncio.sleep(wait_s)
 
 
-async def _run(config_file: Path, said: Said, count: Callable[[str], None]) -> int | None:
+async def _run(config_file: Path, said: Said, count: Callable[[str], None], tell: Tell | None) -> int | None:
     command = (*program(), "bundle", "follow", "--config", str(config_file), "--json", "--while-open")
     try:
         process = await asyncio.create_subprocess_exec(
@@ -46,6 +54,7 @@ async def _run(config_file: Path, said: Said, count: Callable[[str], None]) -> i
         )
     except OSError:
         return None
+    telling = None if tell is None else asyncio.get_running_loop().create_task(_keep_told(process, tell))
     try:
         if process.stdout is not None:
             while line := await process.stdout.readline():
@@ -57,7 +66,18 @@ async def _run(config_file: Path, said: Said, count: Callable[[str], None]) -> i
     except ValueError:  # a line without end
         return None
     finally:
+        if telling is not None:
+            telling.cancel()
         await _end(process)
+
+
+async def _keep_told(process: asyncio.subprocess.Process, tell: Tell) -> None:
+    """Tell a process again and again, a line each time, until it is gone."""
+    with contextlib.suppress(OSError):
+        while process.stdin is not None:
+            process.stdin.write(msgspec.json.encode(await tell()) + b"\n")
+            await process.stdin.drain()
+            await asyncio.sleep(_TELL_S)
 
 
 async def _end(process: asyncio.subprocess.Process) -> None:

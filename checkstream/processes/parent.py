@@ -21,6 +21,7 @@ from typing import Any
 
 from checkstream.config import Config, parse_address, reveal
 from checkstream.console import open_console
+from checkstream.control.attestation import Running
 from checkstream.errors import ConfigError, NotReady
 from checkstream.listen import Hosts, Listener, Times, board
 from checkstream.listen.binding import cause, not_bound
@@ -29,8 +30,9 @@ from checkstream.processes.child import Child, program
 from checkstream.processes.fleet import open_fleet
 from checkstream.processes.folder import Folder
 from checkstream.processes.following import follow
-from checkstream.processes.frames import Welcome
+from checkstream.processes.frames import Welcome, derived
 from checkstream.processes.handing import START_S, HandOver
+from checkstream.processes.judged import running_of
 from checkstream.processes.manager import Manager, Passed
 from checkstream.processes.places import Places
 from checkstream.processes.restarts import Cause, Restarts
@@ -154,10 +156,16 @@ class Parent:
                 self._begin(self._rolling.watch(hup))
                 if self._config.bundles is not None and self._config_file is not None:
                     looks = self._whole.own.bundle_looks
-                    self._begin(follow(self._config_file, self._log, lambda outcome: looks.of(outcome).inc()))
+                    telling = None if self._config.control is None else self._told_of_all
+                    self._begin(follow(self._config_file, self._log, lambda outcome: looks.of(outcome).inc(), telling))
                 self._begin(self._hand_over(usr2, stop))
             await stop.wait()
         return 0
+
+    async def _told_of_all(self) -> Running:
+        """Return what all workers have in force, and what a rollout is judged by."""
+        run = derived(self._secret, "run").hex()[:16]  # the same behind a hand-over, whose counts go on
+        return running_of(await self._whole.shown(), await self._whole.counted(), run)
 
     def _begin(self, work: Coroutine[Any, Any, Any]) -> asyncio.Task[Any]:
         task = asyncio.get_running_loop().create_task(work)

@@ -78,6 +78,12 @@ class Status(msgspec.Struct, frozen=True, kw_only=True):
     """The signed bundle that policies are of, as `name@version#hash`; empty: they are files."""
     audit_chain: str
     warnings: tuple[str, ...]
+    bundle_digest: str = ""
+    """SHA-256 of that bundle's `bundle.json`, hex; empty: there is none."""
+    configuration: str = ""
+    """SHA-256 of the configuration, hex."""
+    model_hashes: Mapping[str, str] = {}
+    """`name@version` of each model that is loaded -> SHA-256 of what its files are, hex."""
     workers: tuple[WorkerStatus, ...] = ()
     """The processes that serve as one; none where there is but one."""
 

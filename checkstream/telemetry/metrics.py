@@ -139,6 +139,10 @@ class Family(Generic[_Child]):
             child = self._children[values] = self._metric.labels(*values)
         return child
 
+    def collect(self) -> Iterable[Metric]:
+        """Return what all children have counted."""
+        return self._metric.collect()
+
 
 class Scored(Collector):
     """The scores of one process, and how far they are from what they are held against."""
@@ -221,7 +225,8 @@ class Metrics:
         self.ingress = self._tally("checkstream_ingress_seconds")
         self.policy = self._tally("checkstream_policy_seconds")
         self.scores = Scores()
-        self.registry.register(Scored(self.scores))
+        self._scored = Scored(self.scores)
+        self.registry.register(self._scored)
         self.held_bytes = self._make(Gauge, "checkstream_held_bytes")
         self.capacity = Family(self._make(Gauge, "checkstream_capacity"), 1)
         self.degraded = Family(self._make(Counter, "checkstream_degraded_total"), 1)
@@ -267,6 +272,13 @@ class Metrics:
         self.route_policies.clear()
         for route, policy in policies:
             self.route_policies.labels(route, policy).set(1)
+
+    def judged(self) -> Iterator[Metric]:
+        """Yield what rollouts are judged by, a family at a time: how exchanges ended, what took how long, scores."""
+        yield from self.exchanges.collect()
+        yield from self.check.collect()
+        yield from self.policy.collect()
+        yield next(iter(self._scored.collect()))
 
     def rendering(self) -> Iterator[bytes]:
         """Yield all metrics in the Prometheus text format, a family at a time: others may have their turn between."""

@@ -58,7 +58,7 @@ def heard(body: bytes) -> Figures:
 
 def figures(metrics: Metrics) -> Figures:
     """Return the figures of this process."""
-    return tuple(map(_family, metrics.registry.collect()))
+    return tuple(map(family_of, metrics.registry.collect()))
 
 
 def some(metrics: Metrics, names: Collection[str]) -> Iterator[Family]:
@@ -67,11 +67,12 @@ def some(metrics: Metrics, names: Collection[str]) -> Iterator[Family]:
     wanted = (spec for spec in SPECS if spec.name in names)
     for spec in wanted:
         yield from map(
-            _family, metrics.registry.restricted_registry([spec.name + end for end in ends[spec.kind]]).collect()
+            family_of, metrics.registry.restricted_registry([spec.name + end for end in ends[spec.kind]]).collect()
         )
 
 
-def _family(metric: Metric) -> Family:
+def family_of(metric: Metric) -> Family:
+    """Return the figures of one metric."""
     samples = (
         Sample(sample.name, tuple(sorted(sample.labels.items())), float(sample.value)) for sample in metric.samples
     )
@@ -107,7 +108,7 @@ def _drifts(families: Mapping[str, Family]) -> dict[str, Family]:
         histograms((dict(sample.labels), sample.value) for sample in families[name].samples) if name in families else {}
         for name in ("checkstream_score_day", "checkstream_score_reference")
     )
-    reckoned = {metric.name: _family(metric) for metric in of_drifts(drifts(reference, today))}
+    reckoned = {metric.name: family_of(metric) for metric in of_drifts(drifts(reference, today))}
     return {name: family for name, family in reckoned.items() if name in families}
 
 

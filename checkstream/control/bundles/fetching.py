@@ -14,7 +14,7 @@ import shutil
 import stat
 import tempfile
 import time
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping
 from http import HTTPStatus
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
@@ -69,15 +69,24 @@ class Fetched(msgspec.Struct, frozen=True, kw_only=True):
 class Fetcher(FetcherInterface):
     """Reads files below a folder or an address, all of them in bounded time."""
 
-    def __init__(self, ahead: Path | None = None) -> None:
+    def __init__(
+        self,
+        ahead: Path | None = None,
+        headers: Callable[[str], Mapping[str, str]] | None = None,
+        ca: str | None = None,
+    ) -> None:
         """Read what is there.
 
         Args:
             ahead: Folder whose files stand in for those of the same path below a folder `public` beside it.
+            headers: Returns the headers with which an address is asked.
+            ca: File with the certificate that the server's is signed with; None: one of those that the system trusts.
         """
+        self._headers = headers
         self._ahead = ahead
         self._end = time.monotonic() + LOOK_S
-        self._pool = urllib3.PoolManager(timeout=urllib3.Timeout(connect=_CONNECT_S, read=_READ_S))
+        timeout = urllib3.Timeout(connect=_CONNECT_S, read=_READ_S)
+        self._pool = urllib3.PoolManager(timeout=timeout, ca_certs=ca)
 
     def _fetch(self, url: str) -> Iterator[bytes]:
         self._in_time(url)
@@ -104,7 +113,8 @@ class Fetcher(FetcherInterface):
 
     def _answer(self, url: str) -> Iterator[bytes]:
         retries = urllib3.Retry(2, redirect=3, respect_retry_after_header=False)
-        response = self._pool.request("GET", url, preload_content=False, retries=retries)
+        headers = None if self._headers is None else self._headers(url)
+        response = self._pool.request("GET", url, headers=headers, preload_content=False, retries=retries)
         try:
             if response.status != HTTPStatus.OK:
                 raise DownloadHTTPError(f"`{url}` was answered with {response.status}", response.status)

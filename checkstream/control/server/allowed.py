@@ -23,7 +23,7 @@ def objection(fleet: str, allow: Allowed, added: Mapping[str, Collection[str]], 
     """
     for kind in KINDS:
         listed: Collection[str] | str = getattr(allow, f"{kind}s")
-        value: str = getattr(said, kind)
+        value: str = getattr(said.running if kind == "configuration" else said, kind)
         if listed != "any" and value not in listed and value not in added.get(kind, ()):
             what = f"{kind} `{value}`" if value else f"{kind}, which it doesn't tell (`CHECKSTREAM_IMAGE_DIGEST`),"
             return (

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 
 import msgspec
 
 from checkstream.config.control import Fleet
-from checkstream.control.attestation import Attestation, Desired
+from checkstream.control.attestation import Attestation, Desired, Offered
 from checkstream.control.server import tables
 from checkstream.control.server.allowed import objection
 from checkstream.control.server.database import Database, Session
 from checkstream.control.server.tables import Happened, Known
 from checkstream.errors import ActConflicts, NodeRefused, ThingUnknown
+
+_ATTESTED_MS = 3_600_000
+"""So long behind an attestation a node may read bundles."""
 
 
 class NodeShown(msgspec.Struct, frozen=True, kw_only=True):
@@ -45,6 +48,8 @@ class FleetShown(msgspec.Struct, frozen=True, kw_only=True):
 
     fleet: str
     bundle: str
+    offered: tuple[Offered, ...]
+    """The versions that nodes have said to be signed now, the newest first."""
     nodes: tuple[NodeShown, ...]
 
 
@@ -86,7 +91,7 @@ class Fleets:
         def hear(session: Session) -> Desired | Exception:
             before = tables.known_node(session, node)
             why = objection(name, self._fleets[name].allow, tables.allowances(session, name), said)
-            same = before is not None and before.attestation.bundle == said.bundle
+            same = before is not None and before.attestation.running.bundle == said.running.bundle
             since_ms = before.since_ms if before is not None and same else now
             known = Known(node=node, heard_ms=now, since_ms=since_ms, refused=why, attestation=said)
             try:
@@ -106,6 +111,19 @@ class Fleets:
             raise told
         return told
 
+    async def admit(self, node: str) -> None:
+        """Let a node read bundles.
+
+        Raises:
+            NodeRefused: it has not attested lately, or is not what its fleet allows.
+            ControlUnusable: the store can't be used.
+        """
+        known = await self._database.transact(lambda session: tables.known_node(session, node))
+        if known is None or self._now_ms() - known.heard_ms > _ATTESTED_MS:
+            raise NodeRefused(f"the node `{node}` has not attested lately; bundles are for nodes that have")
+        if known.refused:
+            raise NodeRefused(known.refused)
+
     async def shown(self, name: str) -> FleetShown:
         """Return how a fleet stands.
 
@@ -116,7 +134,7 @@ class Fleets:
         fleet, now = self.fleet(name), self._now_ms()
         known = await self._database.transact(lambda session: tables.known_nodes(session, name))
         nodes = (_shown(node, known.get(node), now, fleet.stale_s) for node in fleet.nodes)
-        return FleetShown(fleet=name, bundle=fleet.bundle, nodes=tuple(nodes))
+        return FleetShown(fleet=name, bundle=fleet.bundle, offered=offered_by(known.values()), nodes=tuple(nodes))
 
     async def events(self, fleet: str, before: int, most: int) -> list[Happened]:
         """Return what has happened, the newest first.
@@ -130,6 +148,12 @@ class Fleets:
         return await self._database.transact(
             lambda session: tables.events(session, fleet=fleet, before=before, most=most)
         )
+
+
+def offered_by(known: Iterable[Known]) -> tuple[Offered, ...]:
+    """Return the versions that may be had, as the node says that was heard of last among those that are allowed."""
+    latest = max((each for each in known if not each.refused), key=lambda each: each.heard_ms, default=None)
+    return () if latest is None else latest.attestation.offered
 
 
 def _shown(node: str, known: Known | None, now_ms: int, stale_s: int) -> NodeShown:
@@ -150,14 +174,14 @@ def _shown(node: str, known: Known | None, now_ms: int, stale_s: int) -> NodeSho
     return NodeShown(
         node=node,
         desired="",
-        reported=said.bundle,
-        version=said.bundle_version,
+        reported=said.running.bundle,
+        version=said.running.bundle_version,
         drifted=False,
         stale=heard_s > stale_s,
         heard_s=heard_s,
         since_s=(now_ms - known.since_ms) / 1000,
         why=known.refused or said.error,
         package=said.package,
-        configuration=said.configuration,
+        configuration=said.running.configuration,
         image=said.image,
     )

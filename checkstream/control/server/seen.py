@@ -27,7 +27,7 @@ def facts_of(fleets: Mapping[str, Fleet], session: Session, now_ms: int) -> Fact
                         unheard_s=(now_ms - seen.heard_ms) / 1000,
                         stale_s=fleet.stale_s,
                         wanted="",
-                        reported=seen.attestation.bundle,
+                        reported=seen.attestation.running.bundle,
                         astray_s=(now_ms - seen.since_ms) / 1000,
                         refused=seen.refused,
                     )

@@ -50,13 +50,14 @@ def test_a_program_is_the_files_of_its_policies(tmp_path: Path, settings: Bundle
         expanded(routes(settings, "bundle:chat"))
     assert follower.step() == Look(outcome="accepted", bundle="retail", version="1", digest=found.pointer.digest)
     assert follower.step().outcome == "same"
-    config, bundle = expanded(routes(settings, "builtin:default", "bundle:chat"))
+    config, bundle, digest = expanded(routes(settings, "builtin:default", "bundle:chat"))
+    assert digest == found.pointer.digest
     assert bundle == f"retail@1#{found.pointer.digest[:12]}"
     assert config.routes[0].policies == ("builtin:default", str(found.folder / "chat/00-ours/policy.yaml"))
     assert pointers(config) == (Path(settings.dir) / "current",)
     with pytest.raises(ConfigError, match="the bundle has no program `bundle:tools`; it has `bundle:chat`"):
         expanded(routes(settings, "bundle:tools"))
-    assert expanded(routes(None, "ours.yaml")) == (routes(None, "ours.yaml"), "")
+    assert expanded(routes(None, "ours.yaml")) == (routes(None, "ours.yaml"), "", "")
     assert pointers(routes(None, "ours.yaml")) == ()
 
 

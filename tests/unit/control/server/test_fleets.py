@@ -11,48 +11,15 @@ import jsonschema
 import msgspec
 import openapi_spec_validator
 import pytest
-import yaml
 
 from checkstream.app.control import serve_control
 from checkstream.config import load_control
 from checkstream.control.identity import NODE, SIGNATURE, NodeKey
 from checkstream.errors import ConfigError
 from checkstream.telemetry.logs import open_log
-from tests.controlled import PEOPLE, asked, attestation, key_of, node_key
+from tests.controlled import Server, asked, attestation, node_key
 
 ATTEST = "/v1/attestations"
-
-
-class Server:
-    """A control server with the fleet `shop` of the nodes `n1` and `n2`."""
-
-    def __init__(self, folder: Path, **fleet: Any) -> None:
-        self.folder = folder
-        self.nodes = {name: node_key(name, folder / "keys") for name in ("n1", "n2")}
-        self.url = ""
-        self.written = {
-            "listen": "127.0.0.1:0",
-            "people": {name: {"role": role, "key_sha256": _sha(key_of(name))} for name, role in PEOPLE.items()},
-            "fleets": {
-                "shop": {
-                    "bundle": "retail",
-                    "nodes": {name: f"keys/{name}.pub" for name in self.nodes},
-                    "allow": {"packages": ["a" * 64], "configurations": "any"},
-                    **fleet,
-                }
-            },
-        }
-
-    def config_file(self) -> Path:
-        path = self.folder / "control.yaml"
-        path.write_text(yaml.safe_dump(self.written), encoding="utf-8")
-        return path
-
-
-def _sha(key: str) -> str:
-    import hashlib
-
-    return hashlib.sha256(key.encode()).hexdigest()
 
 
 @pytest.fixture

@@ -1,0 +1,52 @@
+"""The published bundles as plain files, for nodes that have attested: what is signed is public to them alone."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+
+from aiohttp import hdrs
+from aiohttp.web import BaseRequest, FileResponse, StreamResponse
+
+from checkstream.api.face import problem, status_of
+from checkstream.api.nodes import Nodes
+from checkstream.errors import CallerUnknown, ControlUnusable, NodeRefused
+
+BUNDLES = "/bundles/"
+_PART = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-")
+
+
+class RepositoryFiles:
+    """Answers requests for files of a repository."""
+
+    def __init__(self, folder: Path, nodes: Nodes, admit: Callable[[str], Awaitable[None]]) -> None:
+        """Serve what is below `folder` to nodes that `admit` lets in."""
+        self._folder = folder
+        self._nodes = nodes
+        self._admit = admit
+
+    async def respond(self, request: BaseRequest) -> StreamResponse:
+        """Answer one request; it is signed like any of a node's."""
+        path = request.rel_url.raw_path.removeprefix(BUNDLES)
+        try:
+            node = self._nodes.named(request)
+            self._nodes.require(request, b"")
+            await self._admit(node)
+        except (CallerUnknown, NodeRefused, ControlUnusable) as error:
+            return problem(*status_of(error), str(error))
+        if request.method != "GET":
+            return problem(405, "method_not_allowed", "bundles are read with GET")
+        file = await asyncio.to_thread(self._found, path)
+        if file is None:
+            return problem(404, "not_found", f"there is no `{path[:200]}` among the bundles")
+        return FileResponse(file, headers={hdrs.CONTENT_TYPE: "application/octet-stream"})
+
+    def _found(self, path: str) -> Path | None:
+        """Return the file of a path that stays below the folder."""
+        parts = path.split("/")
+        if any(not part or part.startswith(".") or not set(part) <= _PART for part in parts):
+            return None
+        file = self._folder.joinpath(*parts)
+        root = self._folder.resolve()
+        return file if file.is_file() and file.resolve().is_relative_to(root) else None

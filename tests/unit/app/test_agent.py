@@ -1,0 +1,220 @@
+"""The agent of a node against a real control server and a real repository: what it says, takes and keeps."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
+
+from checkstream.cli.bundle_follow import _looking
+from checkstream.config import Config, load_config
+from checkstream.control.attestation import Running
+from checkstream.control.bundles.look import Look
+from checkstream.control.identity import NodeKey
+from checkstream.errors import ConfigError, ControlError
+from tests.bundled import STOPS, World
+from tests.controlled import Server, asked
+
+
+class Node:
+    """The folder of a node of the fleet `shop`, whose control server also serves the bundles."""
+
+    def __init__(self, folder: Path, world: World, server: Server, name: str = "n1") -> None:
+        self.folder = folder / name
+        self.folder.mkdir()
+        self.key = server.nodes[name]
+        pem = self.key._key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
+        (self.folder / "node.pem").write_bytes(pem)
+        (self.folder / "root.json").write_bytes(world.root)
+        self.written: dict[str, Any] = {
+            "upstreams": {"llm": {"url": "http://127.0.0.1:1"}},
+            "routes": [
+                {"name": "c", "match": {"path": "/v1/completions"}, "upstream": "llm", "policies": ["bundle:chat"]}
+            ],
+            "bundles": {"source": f"{server.url}/bundles/", "root": "root.json", "name": "retail", "poll_s": 1},
+            "control": {"url": server.url, "node": name, "key": "node.pem"},
+        }
+
+    @property
+    def bundles(self) -> Path:
+        return self.folder / "var" / "bundles"
+
+    def config(self) -> Config:
+        (self.folder / "checkstream.yaml").write_text(yaml.safe_dump(self.written), encoding="utf-8")
+        return load_config(self.folder / "checkstream.yaml")
+
+    @asynccontextmanager
+    async def looking(self) -> AsyncIterator[Any]:
+        config = await asyncio.to_thread(self.config)
+        running = Running(configuration="b" * 64)
+        async with _looking(self.folder / "checkstream.yaml", config, lambda: running) as look:
+            yield look
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> World:
+    (tmp_path / "world").mkdir()
+    made = World(tmp_path / "world")
+    made.establish()
+    made.release(STOPS, version="1")
+    return made
+
+
+@pytest.fixture
+def made(tmp_path: Path, world: World) -> Server:
+    server = Server(tmp_path, allow={"packages": "any", "configurations": ["b" * 64]})
+    server.written["repository"] = str(world.public)
+    return server
+
+
+async def test_a_node_that_is_allowed_attests_and_says_what_is_offered(
+    tmp_path: Path, world: World, made: Server
+) -> None:
+    async with made.serving() as server:
+        async with Node(tmp_path, world, server).looking() as look:
+            said: Look = await look()
+        assert said.outcome == "refused"
+        assert "`checkstream control rollout FLEET 1` begins" in said.reason
+        fleet = (await asked("GET", server.url, "/v1/fleets/shop", person="gus"))[1]
+        assert fleet["nodes"][0]["configuration"] == "b" * 64
+        assert [each["version"] for each in fleet["offered"]] == ["1"]
+
+
+async def test_a_node_that_is_not_allowed_gets_and_reads_nothing(tmp_path: Path, world: World, made: Server) -> None:
+    made.written["fleets"]["shop"]["allow"]["configurations"] = ["c" * 64]
+    async with made.serving() as server:
+        node = Node(tmp_path, world, server)
+        async with node.looking() as look:
+            said: Look = await look()
+        assert (said.outcome, "is not on the list of fleet `shop`" in said.reason) == ("refused", True)
+        assert not (node.bundles / "metadata").exists()
+        status, body = await asked("GET", server.url, "/bundles/metadata/timestamp.json", node=node.key)
+        assert (status, body["error"]["code"]) == (403, "node_refused")
+
+
+async def test_bundles_are_for_nodes_that_have_attested_and_nothing_else_is_served(
+    tmp_path: Path, world: World, made: Server
+) -> None:
+    path = "/bundles/metadata/timestamp.json"
+    (world.public / ".secret").write_text("x")
+    (world.public / "out").symlink_to(tmp_path / "control.yaml")
+    async with made.serving() as server:
+        node = Node(tmp_path, world, server)
+        assert (await asked("GET", server.url, path))[0] == 401
+        assert (await asked("GET", server.url, path, person="ada"))[0] == 401
+        assert (await asked("GET", server.url, path, node=node.key))[0] == 403
+        async with node.looking() as look:
+            await look()
+        assert (await asked("GET", server.url, path, node=node.key))[0] == 200
+        for wrong in (
+            "",
+            "metadata",
+            ".secret",
+            "out",
+            "metadata/%2e%2e/%2e%2e/trust.yaml",
+            "metadata//timestamp.json",
+        ):
+            assert (await asked("GET", server.url, f"/bundles/{wrong}", node=node.key))[0] in {401, 404}, wrong
+        assert (await asked("POST", server.url, path, node=node.key))[0] == 405
+
+
+async def test_a_server_that_is_away_changes_nothing(tmp_path: Path, world: World, made: Server) -> None:
+    async with made.serving() as server:
+        node = Node(tmp_path, world, server)
+        async with node.looking() as look:
+            await look()
+    async with node.looking() as look:
+        said: Look = await look()
+    assert (said.outcome, "can't be reached" in said.reason) == ("unreachable", True)
+
+
+async def test_numbers_grow_whatever_the_clock_says(
+    tmp_path: Path, world: World, made: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import time
+
+    real = time.time_ns
+    async with made.serving() as server:
+        node = Node(tmp_path, world, server)
+        for hours in (0, 1, -1, 0):
+            monkeypatch.setattr("checkstream.app.agent.time.time_ns", lambda h=hours: real() + h * 3600 * 10**9)
+            async with node.looking() as look:
+                assert "names no bundle yet" in (await look()).reason
+        monkeypatch.undo()
+        (node.bundles / "sequence").write_bytes(b"no number")
+        async with node.looking() as look:  # the clock alone: it is behind what was said an hour ahead
+            assert "is not newer than" in (await look()).reason
+
+
+@pytest.mark.parametrize(
+    "body", [b"", b"{}", b"[1]", b'{"bundle": 1}', b'{"bundle": "x"}', b"\xff" * 10, b"x" * (2 << 20)]
+)
+async def test_a_server_that_answers_nonsense_is_as_good_as_away(tmp_path: Path, body: bytes) -> None:
+    from aiohttp import web
+    from aiohttp.test_utils import TestServer
+
+    from checkstream.config import ControlSettings
+    from checkstream.control.client import opened_client
+    from tests.controlled import node_key
+
+    async def respond(_: web.Request) -> web.StreamResponse:
+        import io
+
+        return web.Response(body=io.BytesIO(body))
+
+    app = web.Application()
+    app.router.add_route("*", "/{path:.*}", respond)
+    key: NodeKey = node_key("n1", tmp_path)
+    async with TestServer(app) as server:
+        settings = ControlSettings(url=f"http://127.0.0.1:{server.port}", node="n1", key="k")
+        async with opened_client(settings, key) as client:
+            if len(body) > 1 << 20:
+                with pytest.raises(ControlError, match="answers without end"):
+                    await client.post("/v1/attestations", b"{}")
+            else:
+                answer = await client.post("/v1/attestations", b"{}")
+                assert answer.reason == "it answers 200"
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        ({"url": "ftp://x"}, "is no address of a server"),
+        ({"url": "http://control.example"}, "in the clear"),
+        ({"url": "https://u:p@control.example"}, "is no address"),
+        ({"url": "https://control.example/path"}, "is no address"),
+        ({"node": "N 1"}, "node"),
+    ],
+)
+def test_settings_that_are_wrong_say_what_to_do(
+    tmp_path: Path, world: World, made: Server, change: dict[str, str], says: str
+) -> None:
+    made.url = "http://127.0.0.1:1"
+    node = Node(tmp_path, world, made)
+    node.written["control"] |= change
+    with pytest.raises(ConfigError, match=says):
+        node.config()
+    node.written["control"] = {"url": made.url, "node": "n1", "key": "node.pem"}
+    del node.written["bundles"]
+    with pytest.raises(ConfigError, match="there is no `bundles`"):
+        node.config()
+
+
+async def test_a_key_that_is_none_is_said(tmp_path: Path, world: World, made: Server) -> None:
+    async with made.serving() as server:
+        node = Node(tmp_path, world, server)
+        for content in (b"", b"nonsense", (tmp_path / "keys" / "n1.pub").read_bytes()):
+            (node.folder / "node.pem").write_bytes(content)
+            with pytest.raises(ControlError, match="no private key in PEM"):
+                async with node.looking():
+                    pytest.fail("it looks")
+        (node.folder / "node.pem").unlink()
+        with pytest.raises(ControlError, match="can't be read"):
+            async with node.looking():
+                pytest.fail("it looks")
