@@ -14,8 +14,8 @@ def counted(scale: int) -> Metrics:
         metrics.exchanges.of("chat", outcome).inc(times * scale)
         metrics.exchanges.of("other", outcome).inc(scale)
     for _ in range(scale):
-        metrics.policy.observe(0.00002)
-        metrics.policy.observe(1.0)
+        metrics.policy.of("chat").observe(0.00002)
+        metrics.policy.of("other").observe(1.0)
         metrics.check.of("a").observe(0.3)
         metrics.check.of("b").observe(0.0)
         metrics.scores.count({"safety.toxic": 0.5}, "ingress")
