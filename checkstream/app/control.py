@@ -9,16 +9,18 @@ import logging
 import signal
 import sys
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Coroutine
 from pathlib import Path
 
 from aiohttp.web import BaseRequest, StreamResponse
 
 import checkstream
+from checkstream.api.alerts import AlertsApi
 from checkstream.api.control import ABOUT, NodesApi
 from checkstream.api.face import Face
 from checkstream.api.nodes import Nodes
 from checkstream.api.repository import BUNDLES, RepositoryFiles
+from checkstream.app.alerting import keep_looking, open_alerting
 from checkstream.audit.keys import PublicKey, load_public_key
 from checkstream.config import ControlConfig, parse_address, reveal
 from checkstream.control.server.database import Database, open_database
@@ -63,6 +65,7 @@ async def serve_control(config: ControlConfig, log: Log) -> AsyncIterator[str]:
     Raises:
         ConfigError: a key can't be read, or the address can't be bound.
         ControlUnusable: the store can't be used.
+        NoticeUnsent: the secret of a webhook holds no key.
     """
     async with contextlib.AsyncExitStack() as stack:
         nodes = Nodes(await asyncio.to_thread(_node_keys, config))
@@ -70,9 +73,10 @@ async def serve_control(config: ControlConfig, log: Log) -> AsyncIterator[str]:
         database = await asyncio.to_thread(_open_store, config)
         stack.push_async_callback(database.close)
         fleets = Fleets(config.fleets, database, now_ms)
+        alerting = await asyncio.to_thread(open_alerting, config, database, now_ms)
         admission = Admission(streams=_REQUESTS, held_bytes=_HELD_BYTES)
         face = Face(
-            NodesApi(fleets).operations,
+            (*NodesApi(fleets).operations, *AlertsApi(alerting).operations),
             callers=people,
             admission=admission,
             times=_TIMES,
@@ -98,12 +102,24 @@ async def serve_control(config: ControlConfig, log: Log) -> AsyncIterator[str]:
                 f"can't listen on `{config.listen}`: {cause(error) or error}", "give another `listen`"
             ) from error
         try:
-            yield str(listener.address)
+            async with _beside(keep_looking(alerting, config.alerts.every_s, log)):
+                yield str(listener.address)
         finally:
             face.draining = True
             listener.stop_accepting()
             await admission.wait_idle(_DRAIN_S)
             await listener.close()
+
+
+@contextlib.asynccontextmanager
+async def _beside(work: Coroutine[None, None, None]) -> AsyncIterator[None]:
+    """Have some work go on meanwhile; what ends it ends the whole."""
+    async with asyncio.TaskGroup() as group:
+        task = group.create_task(work)
+        try:
+            yield
+        finally:
+            task.cancel()
 
 
 def now_ms() -> int:
