@@ -291,6 +291,13 @@ def record_hash(record: Record) -> str:
     return link(record.prev, members)
 
 
+def own_hash(record: Record) -> str:
+    """Return the hash of a record by itself, hex: what its own hash links to the one before it."""
+    members = msgspec.structs.asdict(record)
+    del members["hash"], members["prev"]
+    return record_digest(members)
+
+
 def head_message(head: Head) -> bytes:
     """Return the bytes that a head's signature is over."""
     members = msgspec.structs.asdict(head)

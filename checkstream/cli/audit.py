@@ -11,13 +11,13 @@ from pathlib import Path
 
 import msgspec
 
+from checkstream.audit.bodies import Body, ConversationTold, StreamTold, body_of, short
 from checkstream.audit.chain import Record, read
 from checkstream.audit.keys import load_public_key
 from checkstream.audit.segments import lines, segment_name, segments
 from checkstream.audit.verify import ChainReport, verify
 from checkstream.cli.parser import Parser
 from checkstream.cli.results import counted, safe
-from checkstream.core.terms import unknown_of
 from checkstream.errors import AuditError
 
 _EXAMPLES = """examples:
@@ -134,99 +134,16 @@ def _verdict(report: ChainReport, *, signatures: bool) -> str:
     return f"{report.chain}: ok, {size}, {signed}{torn}{behind}"
 
 
-class _Span(msgspec.Struct, frozen=True, kw_only=True):
-    start: int
-    end: int
-
-
-class _Channel(msgspec.Struct, frozen=True, kw_only=True):
-    kind: str = "?"
-    choice: int = 0
-
-
-class _Recited(msgspec.Struct, frozen=True, kw_only=True):
-    words: int = 0
-    share: str = "0"
-
-    def __str__(self) -> str:
-        return f"{counted(self.words, 'word')} recited, a share of {_short(self.share)[:8]} of the text so far"
-
-
-class _Verdict(msgspec.Struct, frozen=True, kw_only=True):
-    rule_id: str = "?"
-    action: str = ""
-    mode: str = ""
-    policy: str = ""
-    version: str = ""
-    stage: str = ""
-    channel: _Channel = _Channel()
-    spans: tuple[_Span, ...] = ()
-    triggers: tuple[str, ...] = ()
-    regulation: str | None = None
-    citation: str | None = None
-    severity: str | None = None
-    excepted_by: str | None = None
-    undecided: bool = False
-    recited: _Recited | None = None
-
-
-class _Conversation(msgspec.Struct, frozen=True, kw_only=True):
-    id: str = ""
-    turns: int = 0
-    risks: dict[str, str] = {}
-    """The chain has fractions as texts."""
-    rules: tuple[str, ...] = ()
-    counted: dict[str, str] = {}
-
-
-class _Stream(msgspec.Struct, frozen=True, kw_only=True):
-    action: str = ""
-    outcome: str = ""
-    verdicts: tuple[_Verdict, ...] = ()
-    confirmed: tuple[str, ...] = ()
-    findings: tuple[object, ...] = ()
-    degradations: tuple[str, ...] = ()
-    unscanned: tuple[str, ...] = ()
-    pseudonyms: dict[str, int] = {}
-    restored: int = 0
-    not_given: int = 0
-    removed: tuple[str, ...] = ()
-    turned_at: int | None = None
-    scanned: tuple[str, ...] = ()
-    conversation: _Conversation = _Conversation()
-
-    @property
-    def unknown(self) -> tuple[str, ...]:
-        """What was scanned besides the channels: fields that nobody knows."""
-        return tuple(unknown_of(self.scanned))
-
-
-class _Body(msgspec.Struct, frozen=True, kw_only=True):
-    """What the table shows of any body, of this version or another."""
-
-    stream: str = ""
-    route: str = ""
-    record: _Stream = _Stream()
-    reason: str = ""
-    version: str = ""
-    next: str = ""
-    method: str = ""
-    path: str = ""
-    dropped_bytes: int = 0
-    accepted: bool = True
-    policies: tuple[str, ...] = ()
-
-
 class _Entry(msgspec.Struct, frozen=True, kw_only=True):
     """An entry that was read, and the line that it was read from."""
 
     record: Record
-    body: _Body
+    body: Body
     line: bytes
 
     @property
     def rules(self) -> tuple[str, ...]:
-        return tuple(dict.fromkeys(verdict.rule_id for verdict in self.body.record.verdicts))
+        return self.body.record.rules
 
 
 def _show(args: argparse.Namespace) -> int:
@@ -276,8 +193,8 @@ def _entries(directory: Path, chain: str, numbers: Sequence[int]) -> Iterator[_E
         for line in lines(directory / name):
             try:
                 record = read(line.data)
-                body = msgspec.convert(record.body, _Body)
-            except (AuditError, msgspec.ValidationError) as error:
+                body = body_of(record)
+            except AuditError as error:
                 print(f"{name}:{line.number}: left out, {safe(str(error))}", file=sys.stderr)
                 continue
             yield _Entry(record=record, body=body, line=line.data)
@@ -328,23 +245,18 @@ def _print_table(rows: Sequence[tuple[str, ...]]) -> None:
         print("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())
 
 
-def _print_conversation(known: _Conversation) -> None:
+def _print_conversation(known: ConversationTold) -> None:
     """Print where an exchange stands in its conversation, and where rules fired for that, which turns counted."""
     if not known.id and not known.rules:
         return
-    risks = "".join(f", {name} {_short(risk)}" for name, risk in known.risks.items())
+    risks = "".join(f", {name} {short(risk)}" for name, risk in known.risks.items())
     print(safe(f"  conversation {known.id or '-'}: {counted(known.turns, 'turn')}{risks}"))
     if known.rules:
-        turns = ", ".join(f"turn {number} ({_short(score)})" for number, score in known.counted.items())
+        turns = ", ".join(f"turn {number} ({short(score)})" for number, score in known.counted.items())
         print(safe(f"  for the conversation: {', '.join(known.rules)}{'; counted: ' if turns else ''}{turns}"))
 
 
-def _short(fraction: str) -> str:
-    """Return a fraction of the chain without the zeros behind it."""
-    return fraction.rstrip("0").rstrip(".") if "." in fraction else fraction
-
-
-def _print_fields(record: _Stream) -> None:
+def _print_fields(record: StreamTold) -> None:
     """Print where it stands in its conversation, what was not read or known or went out, where the answer was cut."""
     _print_conversation(record.conversation)
     if record.pseudonyms or record.restored or record.not_given:
@@ -361,11 +273,11 @@ def _print_fields(record: _Stream) -> None:
         print(f"  the answer was cut at character {record.turned_at}, and goes on in a second one")
 
 
-def _print_verdicts(record: _Stream) -> None:
+def _print_verdicts(record: StreamTold) -> None:
     """Print what each rule decided in an exchange, on what, and which regulation it serves."""
     for verdict in record.verdicts:
-        where = f"{verdict.stage}:{verdict.channel.kind}/{verdict.channel.choice}"
-        spans = " ".join(f"{span.start}..{span.end}" for span in verdict.spans)
+        where = f"{verdict.stage}:{verdict.channel}"
+        spans = " ".join(map(str, verdict.spans))
         notes = (
             "not enforced" if verdict.mode == "shadow" else None,
             f"set aside by {verdict.excepted_by}" if verdict.excepted_by is not None else None,

@@ -44,6 +44,7 @@ class Pages:
         )
         self._templates.filters |= {
             "shown": text.shown,
+            "whole": text.whole,
             "number": text.number,
             "seconds": text.seconds,
             "span": text.span,

@@ -21,6 +21,11 @@ def shown(text: object, most: int = MOST_CHARS) -> str:
     return "".join(character if _is_plain(character) else _spelled(character) for character in cut)
 
 
+def whole(text: str) -> str:
+    """Return text of many lines, uncut, with what can't be seen spelled out."""
+    return "".join(each if each == "\n" or _is_plain(each) else _spelled(each) for each in text)
+
+
 def lines_of(text: str, most: int = MOST_CHARS * 4) -> list[str]:
     """Return the lines of a text, each as `shown` has it."""
     return [shown(line, most) for line in text.replace("\r\n", "\n").replace("\t", "  ").split("\n")]

@@ -9,12 +9,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from checkstream.console.text import MOST_CHARS, lines_of, moment, number, seconds, shown, span
+from checkstream.console.text import MOST_CHARS, lines_of, moment, number, seconds, shown, span, whole
 
 
 @given(st.text(st.characters()))
 def test_nothing_that_is_shown_is_hidden_or_steers_what_stands_around_it(text: str) -> None:
-    for character in shown(text):
+    for character in shown(text) + whole(text).replace("\n", ""):
         assert unicodedata.category(character) not in {"Cc", "Cf", "Cs", "Zl", "Zp", "Co"}
 
 

@@ -1,4 +1,4 @@
-"""What pages show, as plain structs, and how they are made of facts. Pure."""
+"""What happens now, and what is in force. Pure."""
 
 from __future__ import annotations
 

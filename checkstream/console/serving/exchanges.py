@@ -1,0 +1,88 @@
+"""Exchanges: found in the audit log, shown one by one, and proved by the browser."""
+
+from __future__ import annotations
+
+import msgspec
+from aiohttp.web import BaseRequest, Response, StreamResponse
+
+from checkstream.audit.bodies import body_of
+from checkstream.audit.chain import read
+from checkstream.console.pages import Frame, Pages
+from checkstream.console.records import Folder, Query
+from checkstream.console.serving.shell import Shell, Table
+from checkstream.console.views.exchange import RAW_CHARS, exchange_of, row_of
+from checkstream.errors import AuditError
+
+_MOST_CHARS = 200
+
+
+class ExchangePages:
+    """Shows what the audit log has."""
+
+    def __init__(self, shell: Shell, folder: Folder) -> None:
+        """Read nothing yet."""
+        self._shell = shell
+        self._folder = folder
+        self.table: Table = {("GET", "exchanges"): self._search, ("GET", "exchanges/"): self._show}
+
+    async def _search(self, request: BaseRequest, _: str) -> StreamResponse:
+        (query, faults), places = query_of(request), self._shell.places
+        status = await self._shell.facts.shown()
+
+        def make(pages: Pages, frame: Frame) -> bytes:
+            found = self._folder.search(query)
+            rows = [row_of(entry.record, entry.body) for entry in found.entries]
+            routes = sorted({route.name for route in status.routes})
+            view = {"query": query, "faults": faults, "rows": rows, "found": found, "routes": routes}
+            return pages.render("exchanges", frame, places=places, **view)
+
+        return await self._shell.page(request, "exchanges", make)
+
+    async def _show(self, request: BaseRequest, rest: str) -> StreamResponse:
+        chain, _, place = rest.partition("/")
+        number, _, what = place.partition("/")
+        if not (number.isascii() and number.isdecimal() and len(number) < 17 and what in ("", "proof")):
+            return await self._shell.missing(request)
+        seq = int(number)
+        if what:
+            proof = await self._shell.beside(lambda: self._folder.proof(chain, seq))
+            if proof is None:
+                return Response(status=404, text="there is no such record\n")
+            return Response(body=msgspec.json.encode(proof), content_type="application/json")
+        return await self._shell.page(
+            request, "exchanges", lambda pages, frame: self._page(pages, frame, chain=chain, seq=seq)
+        )
+
+    def _page(self, pages: Pages, frame: Frame, *, chain: str, seq: int) -> bytes | None:
+        found = self._folder.line(chain, seq)
+        if found is None:
+            return None
+        view, fault = None, ""
+        try:
+            record = read(found[1])
+            view = exchange_of(record, body_of(record))
+        except AuditError as error:
+            fault = str(error)
+        raw = found[1].decode("utf-8", "replace")[:RAW_CHARS]
+        places = self._shell.places
+        return pages.render("exchange", frame, view=view, fault=fault, raw=raw, chain=chain, seq=seq, places=places)
+
+
+def query_of(request: BaseRequest) -> tuple[Query, list[str]]:
+    """Return what the fields of an address ask for, and which of them are no times; what is very long is cut."""
+    given = {name: request.query.get(name, "").strip()[:_MOST_CHARS] for name in Query.__struct_fields__}
+    faults = []
+    for name in ("since", "until"):
+        given[name] = given[name].replace(" ", "T").removesuffix("Z")
+        if given[name] and not _is_time(given[name]):
+            faults.append(given[name])
+            given[name] = ""
+    return Query(**given), faults
+
+
+def _is_time(text: str) -> bool:
+    """Tell whether it is a time as records have it, or a beginning of one."""
+    form = "0000-00-00T00:00:00.000"
+    return len(text) <= len(form) and all(
+        each in "0123456789" if wanted == "0" else each == wanted for each, wanted in zip(text, form, strict=False)
+    )

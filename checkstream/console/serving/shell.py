@@ -1,0 +1,97 @@
+"""What the handlers of all pages share: pages are made on threads, two at a time, and forms have bounds."""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any, TypeVar
+from urllib.parse import parse_qs
+
+from aiohttp import hdrs
+from aiohttp.web import BaseRequest, RequestPayloadError, Response, StreamResponse
+
+from checkstream.console.access import Access, theme_of
+from checkstream.console.assets import Assets
+from checkstream.console.facts import Facts, Places
+from checkstream.console.pages import Frame, Pages
+
+_AT_ONCE = 2
+_FORM_BYTES = 256 * 1024
+_BODY_S = 10.0
+_Made = TypeVar("_Made")
+
+Handler = Callable[[BaseRequest, str], Awaitable[StreamResponse]]
+"""Answers a request; beside it what of its path stands behind the page's own."""
+Table = Mapping[tuple[str, str], Handler]
+"""Method and path -> who answers; a path that ends with `/` stands for all below it."""
+
+
+class Shell:
+    """Makes pages."""
+
+    def __init__(self, facts: Facts, places: Places, access: Access) -> None:
+        """Load nothing yet."""
+        self.facts = facts
+        self.places = places
+        self.access = access
+        self._loading = asyncio.Lock()
+        self._loaded: tuple[Pages, Assets] | None = None
+        self._making = asyncio.Semaphore(_AT_ONCE)
+
+    async def load(self) -> tuple[Pages, Assets]:
+        """Return templates and files, loaded when the first page is asked for."""
+        async with self._loading:
+            if self._loaded is None:
+                self._loaded = await asyncio.to_thread(_load)
+            return self._loaded
+
+    async def beside(self, work: Callable[[], _Made]) -> _Made:
+        """Do what blocks on a thread, in turn with other pages."""
+        async with self._making:
+            return await asyncio.to_thread(work)
+
+    async def page(
+        self, request: BaseRequest, page: str, make: Callable[[Pages, Frame], bytes | None], status: int = 200
+    ) -> Response:
+        """Make a page on a thread, and answer that there is none where `make` returns None."""
+        frame = Frame(page=page, theme=theme_of(request), token=self.access.needs_token)
+        pages, _ = await self.load()
+        body = await self.beside(lambda: make(pages, frame))
+        if body is None:
+            return await self.missing(request)
+        return Response(status=status, body=body, headers={hdrs.CONTENT_TYPE: "text/html; charset=utf-8"})
+
+    async def rendered(self, request: BaseRequest, name: str, page: str, status: int = 200, **view: Any) -> Response:
+        """Render a template for which nothing has to be read."""
+        return await self.page(request, page, lambda pages, frame: pages.render(name, frame, **view), status)
+
+    async def error(self, request: BaseRequest, status: int, reason: str) -> Response:
+        """Render a page that says what is wrong."""
+        return await self.rendered(request, "error", "", status, reason=reason, number=status)
+
+    async def missing(self, request: BaseRequest) -> Response:
+        """Render that there is no such page."""
+        return await self.error(request, 404, "There is no such page. The menu has those that there are.")
+
+    async def form(self, request: BaseRequest) -> dict[str, str] | None:
+        """Return the fields of a form, the first of each name; None: that is none, or it is too large or too slow."""
+        if request.content_type != "application/x-www-form-urlencoded" or (request.content_length or 0) > _FORM_BYTES:
+            return None
+        body = bytearray()
+        try:
+            async with asyncio.timeout(_BODY_S):
+                while data := await request.content.readany():
+                    body += data
+                    if len(body) > _FORM_BYTES:
+                        return None
+            fields = parse_qs(body.decode("utf-8"), keep_blank_values=True, max_num_fields=20)
+        except (TimeoutError, ValueError, RequestPayloadError):
+            return None
+        return {name: values[0] for name, values in fields.items()}
+
+
+@functools.cache
+def _load() -> tuple[Pages, Assets]:
+    assets = Assets()
+    return Pages(assets), assets

@@ -1,0 +1,1 @@
+"""What pages show, as plain structs, and how they are made of facts: a module for each page. Pure."""
