@@ -9,6 +9,7 @@ from msgspec import Meta
 
 from checkstream.api.operation import Operation
 from checkstream.control.server.alerting import Alerting, Alerts, Silenced
+from checkstream.control.server.people import People
 
 _SECONDS = 30.0
 
@@ -36,30 +37,33 @@ class EndAsked(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
 class AlertsApi:
     """What people ask of alerts."""
 
-    def __init__(self, alerting: Alerting) -> None:
+    def __init__(self, alerting: Alerting, people: People) -> None:
         """Ask `alerting`."""
         self._alerting = alerting
+        self._people = people
 
     @property
     def operations(self) -> tuple[Operation, ...]:
         """What can be asked."""
         shown = "Which alerts stand, and which are silenced?"
         begin = "Mute alerts for some time. What is over is told all the same."
-        too_many = {"409": "There are too many silences."}
-        unknown = {"404": "There is no such silence."}
+        refused = {"403": "Who asks may not do this."}
+        too_many = {**refused, "409": "There are too many silences."}
         return (
-            Operation("GET", "/v1/alerts", shown, AlertsAsked, (Alerts,), self._shown, _SECONDS),
+            Operation("GET", "/v1/alerts", shown, AlertsAsked, (Alerts,), self._shown, _SECONDS, also=refused),
             Operation("POST", "/v1/silences", begin, SilenceAsked, (Silenced,), self._silence, _SECONDS, also=too_many),
             Operation(
-                "POST", "/v1/silences/end", "End a silence.", EndAsked, (Silenced,), self._end, _SECONDS, also=unknown
+                "POST", "/v1/silences/end", "End a silence.", EndAsked, (Silenced,), self._end, _SECONDS, also=refused
             ),
         )
 
-    async def _shown(self, _: AlertsAsked, __: str | None) -> Alerts:
+    async def _shown(self, _: AlertsAsked, name: str | None) -> Alerts:
+        self._people.asker(name, "view")
         return await self._alerting.shown()
 
-    async def _silence(self, asked: SilenceAsked, person: str | None) -> Silenced:
-        return await self._alerting.silence(asked.pattern, asked.seconds, person or "", asked.reason)
+    async def _silence(self, asked: SilenceAsked, name: str | None) -> Silenced:
+        who = self._people.asker(name, "silence")
+        return await self._alerting.silence(who, asked.pattern, asked.seconds, asked.reason)
 
-    async def _end(self, asked: EndAsked, _: str | None) -> Silenced:
-        return await self._alerting.speak(asked.id)
+    async def _end(self, asked: EndAsked, name: str | None) -> Silenced:
+        return await self._alerting.speak(self._people.asker(name, "silence"), asked.id)

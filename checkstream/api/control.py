@@ -1,4 +1,4 @@
-"""The control server's operations. Each topic has a file; those of fleets and nodes stand here."""
+"""The control server's operations of nodes and fleets. Each topic has a file: people's acts are in `rollouts`."""
 
 from __future__ import annotations
 
@@ -10,7 +10,9 @@ from msgspec import Meta
 from checkstream.api.openapi import About
 from checkstream.api.operation import Operation
 from checkstream.control.attestation import Attestation, Desired
-from checkstream.control.server.fleets import Fleets, FleetShown
+from checkstream.control.server.fleets import Fleets
+from checkstream.control.server.people import People
+from checkstream.control.server.showing import FleetShown
 from checkstream.control.server.tables import Happened
 
 ABOUT = About("checkstream control API", "Which policies is each node to have, and which has it?")
@@ -53,9 +55,10 @@ class Events(msgspec.Struct, frozen=True, kw_only=True):
 class NodesApi:
     """What nodes ask, and what is asked of them."""
 
-    def __init__(self, fleets: Fleets) -> None:
-        """Ask `fleets`."""
+    def __init__(self, fleets: Fleets, people: People) -> None:
+        """Ask `fleets`, on behalf of `people`."""
         self._fleets = fleets
+        self._people = people
 
     @property
     def operations(self) -> tuple[Operation, ...]:
@@ -72,7 +75,7 @@ class NodesApi:
                 "POST", "/v1/attestations", attest, Attestation, (Desired,), self._attest, _SECONDS, "node", refused
             ),
             *(
-                Operation("GET", path, summary, asks, (gives,), work, _SECONDS)
+                Operation("GET", path, summary, asks, (gives,), work, _SECONDS, also={"403": "Who asks may not."})
                 for path, summary, asks, gives, work in given
             ),
         )
@@ -80,11 +83,14 @@ class NodesApi:
     async def _attest(self, asked: Attestation, node: str | None) -> Desired:
         return await self._fleets.attest(node or "", asked)
 
-    async def _names(self, _: FleetsAsked, __: str | None) -> FleetNames:
+    async def _names(self, _: FleetsAsked, name: str | None) -> FleetNames:
+        self._people.asker(name, "view")
         return FleetNames(fleets=self._fleets.names)
 
-    async def _shown(self, asked: FleetAsked, _: str | None) -> FleetShown:
+    async def _shown(self, asked: FleetAsked, name: str | None) -> FleetShown:
+        self._people.asker(name, "view")
         return await self._fleets.shown(asked.fleet)
 
-    async def _events(self, asked: EventsAsked, _: str | None) -> Events:
+    async def _events(self, asked: EventsAsked, name: str | None) -> Events:
+        self._people.asker(name, "view")
         return Events(events=tuple(await self._fleets.events(asked.fleet, asked.before, asked.most)))

@@ -11,6 +11,7 @@ from checkstream.config.alerts import AlertSettings, MailSettings, ReceiverSetti
 from checkstream.control.alerts.conditions import Limits
 from checkstream.control.alerts.sending import Mailbox, MailSender, Sender, SlackSender, WebhookSender
 from checkstream.control.alerts.standing import Pace
+from checkstream.control.server.acts import Acts
 from checkstream.control.server.alerting import Alerting, Channel
 from checkstream.control.server.database import Database
 from checkstream.control.server.seen import facts_of
@@ -19,7 +20,7 @@ from checkstream.telemetry.logs import Log
 from checkstream.webhooks import Hook, signing_key
 
 
-def open_alerting(config: ControlConfig, database: Database, now_ms: Callable[[], int]) -> Alerting:
+def open_alerting(config: ControlConfig, database: Database, acts: Acts, now_ms: Callable[[], int]) -> Alerting:
     """Return the alerts of a control server. Blocks on files of secrets.
 
     Raises:
@@ -36,6 +37,7 @@ def open_alerting(config: ControlConfig, database: Database, now_ms: Callable[[]
         database,
         channels,
         partial(facts_of, config.fleets),
+        record=acts.record,
         limits=_limits(settings),
         pace=Pace(after_s=settings.after_s, calm_s=settings.calm_s, again_s=settings.again_s),
         now_ms=now_ms,
@@ -48,7 +50,6 @@ def _limits(settings: AlertSettings) -> Limits:
         spike_least=settings.spike_least,
         drift_sigma=settings.drift_sigma,
         chain_silent_s=settings.silent_s,
-        node_astray_s=settings.astray_s,
         precision_points=settings.precision_points,
     )
 

@@ -20,12 +20,17 @@ from checkstream.api.control import ABOUT, NodesApi
 from checkstream.api.face import Face
 from checkstream.api.nodes import Nodes
 from checkstream.api.repository import BUNDLES, RepositoryFiles
+from checkstream.api.rollouts import RolloutsApi
 from checkstream.app.alerting import keep_looking, open_alerting
+from checkstream.app.parts import open_journal
+from checkstream.audit.journal import Journal
 from checkstream.audit.keys import PublicKey, load_public_key
 from checkstream.config import ControlConfig, parse_address, reveal
+from checkstream.control.server.acts import Acts
 from checkstream.control.server.database import Database, open_database
 from checkstream.control.server.fleets import Fleets
-from checkstream.errors import AuditError, ConfigError, Fault
+from checkstream.control.server.people import People
+from checkstream.errors import AuditError, ConfigError, ControlUnusable, Fault
 from checkstream.listen import Admission, Callers, Listener, Times
 from checkstream.listen.binding import cause
 from checkstream.telemetry.logs import LibraryLogs, Log, open_log
@@ -34,6 +39,7 @@ from checkstream.telemetry.metrics import Metrics
 _TIMES = Times(header_s=10.0, write_s=30.0)
 _REQUESTS, _HELD_BYTES, _BODY_BYTES = 1024, 1 << 28, 1 << 20
 _DRAIN_S = 10.0
+_TICK_S = 1.0
 
 
 async def run_control(config: ControlConfig) -> None:
@@ -72,11 +78,19 @@ async def serve_control(config: ControlConfig, log: Log) -> AsyncIterator[str]:
         people = await asyncio.to_thread(_people, config)
         database = await asyncio.to_thread(_open_store, config)
         stack.push_async_callback(database.close)
+        _, journal = await asyncio.to_thread(open_journal, config.audit, "control")
+        stack.push_async_callback(_close, journal)
         fleets = Fleets(config.fleets, database, now_ms)
-        alerting = await asyncio.to_thread(open_alerting, config, database, now_ms)
+        acts = Acts(config.fleets, database, journal, now_ms)
+        alerting = await asyncio.to_thread(open_alerting, config, database, acts, now_ms)
+        roles = People({name: person.role for name, person in config.people.items()})
         admission = Admission(streams=_REQUESTS, held_bytes=_HELD_BYTES)
         face = Face(
-            (*NodesApi(fleets).operations, *AlertsApi(alerting).operations),
+            (
+                *NodesApi(fleets, roles).operations,
+                *RolloutsApi(fleets, acts, roles).operations,
+                *AlertsApi(alerting, roles).operations,
+            ),
             callers=people,
             admission=admission,
             times=_TIMES,
@@ -102,7 +116,7 @@ async def serve_control(config: ControlConfig, log: Log) -> AsyncIterator[str]:
                 f"can't listen on `{config.listen}`: {cause(error) or error}", "give another `listen`"
             ) from error
         try:
-            async with _beside(keep_looking(alerting, config.alerts.every_s, log)):
+            async with _beside(_tick(acts, log), keep_looking(alerting, config.alerts.every_s, log)):
                 yield str(listener.address)
         finally:
             face.draining = True
@@ -112,14 +126,36 @@ async def serve_control(config: ControlConfig, log: Log) -> AsyncIterator[str]:
 
 
 @contextlib.asynccontextmanager
-async def _beside(work: Coroutine[None, None, None]) -> AsyncIterator[None]:
+async def _beside(*work: Coroutine[None, None, None]) -> AsyncIterator[None]:
     """Have some work go on meanwhile; what ends it ends the whole."""
     async with asyncio.TaskGroup() as group:
-        task = group.create_task(work)
+        tasks = [group.create_task(each) for each in work]
         try:
             yield
         finally:
-            task.cancel()
+            for task in tasks:
+                task.cancel()
+
+
+async def _tick(acts: Acts, log: Log) -> None:
+    """Look at rollouts for ever; where the store fails, say so once, and go on when it is there again."""
+    said = ""
+    while True:
+        failed: Exception | None = None
+        try:
+            await acts.tick()
+        except Exception as error:  # noqa: BLE001 - whatever it is, rollouts are looked at again
+            failed = error
+        if failed is not None and str(failed) != said:
+            known = isinstance(failed, ControlUnusable)
+            log.error("control.tick_failed", detail=str(failed), exc_info=None if known else failed)
+        said = "" if failed is None else str(failed)
+        await asyncio.sleep(_TICK_S)
+
+
+async def _close(journal: Journal) -> None:
+    with contextlib.suppress(AuditError):  # it has failed before, and said so
+        await journal.aclose()
 
 
 def now_ms() -> int:

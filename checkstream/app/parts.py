@@ -106,7 +106,7 @@ async def open_parts(
     if member is not None:
         log = log.bind(worker=member.welcome.slot)
     opening.callback(_heard_of_libraries(log))
-    key, journal = await thread(_open_journal, config.audit)
+    key, journal = await thread(open_journal, config.audit, "serve")
     closed(_close_journal, journal)
     metrics = Metrics()
     counts = Counted(metrics, log)
@@ -274,8 +274,13 @@ def _reveal_keys(server: Server) -> tuple[Callers, str | None]:
     return Callers({caller.name: reveal(caller.key) for caller in server.callers}), token
 
 
-def _open_journal(settings: AuditSettings) -> tuple[AuditKey, Journal]:
-    """Return the key and the open journal. Blocks."""
+def open_journal(settings: AuditSettings, process: str) -> tuple[AuditKey, Journal]:
+    """Return the key and the open journal; `process` is what its records say has written them. Blocks.
+
+    Raises:
+        ConfigError: the key can't be read.
+        AuditError: the key is none, or the chain can't be written.
+    """
     place = audit_key(settings)
     key = (
         load_key(place)
@@ -290,7 +295,7 @@ def _open_journal(settings: AuditSettings) -> tuple[AuditKey, Journal]:
             segment_bytes=settings.segment_bytes,
         ),
         key,
-        process=f"serve-{os.getpid()}",
+        process=f"{process}-{os.getpid()}",
     )
     return key, journal
 

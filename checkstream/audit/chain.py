@@ -10,7 +10,7 @@ A *chain* is one process's sequence of records. It is written as segments `<chai
 `body`     what happened, an object; its members depend on `kind`
 `chain`    the chain's name
 `hash`     `link(prev, record)`, 64 lower-case hex digits
-`kind`     `start stream pass reload rotate repair stop`
+`kind`     `start stream pass reload rotate repair stop act`
 `prev`     `hash` of the record before it; 64 zeros for the first record of a chain
 `process`  which process wrote it (a chain outlives a restart)
 `seq`      1, 2, 3, ... without a gap, over all segments of the chain

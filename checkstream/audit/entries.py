@@ -74,5 +74,21 @@ class StopEntry(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind", tag
     reason: str
 
 
-AnyEntry = StreamEntry | PassEntry | StartEntry | ReloadEntry | RotateEntry | RepairEntry | StopEntry
-KINDS = frozenset({"start", "stream", "pass", "reload", "rotate", "repair", "stop"})
+class ActEntry(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind", tag="act"):
+    """Somebody has done something at a control server, or the server itself has. It stands here before it counts."""
+
+    who: str
+    """Name as configured; `control` is the server itself."""
+    role: str
+    """Theirs at that time; empty: the server's own."""
+    act: str
+    fleet: str
+    subject: str
+    """What it was done to: a digest of a bundle, a value of a list."""
+    reason: str
+    """As they gave it."""
+    detail: dict[str, str]
+
+
+AnyEntry = StreamEntry | PassEntry | StartEntry | ReloadEntry | RotateEntry | RepairEntry | StopEntry | ActEntry
+KINDS = frozenset({"start", "stream", "pass", "reload", "rotate", "repair", "stop", "act"})

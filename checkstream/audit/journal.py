@@ -163,6 +163,14 @@ class Journal:
         """
         await asyncio.wrap_future(self._ask())
 
+    def settle(self) -> None:
+        """Do as `flush`, on a thread of its own. Blocks.
+
+        Raises:
+            AuditError: the disk refused.
+        """
+        self._ask().result()
+
     def close(self) -> None:
         """Write what waits, sign a last head and give the chain back. Blocks; a second call does nothing.
 

@@ -62,7 +62,7 @@ class AlertSettings(Settings, frozen=True):
     """Who is told. Nobody: alerts stand in `GET /v1/alerts` alone."""
     every_s: Annotated[int, Meta(ge=1, le=3600)] = 15
     """Time between two looks."""
-    after_s: Annotated[int, Meta(ge=0, le=86_400)] = 60
+    after_s: Annotated[int, Meta(ge=0, le=86_400)] = 120
     """A trouble that doesn't page is told when it is as old as that."""
     calm_s: Annotated[int, Meta(ge=0, le=86_400)] = 300
     """A trouble is over when nothing of it was seen for so long."""
@@ -78,8 +78,6 @@ class AlertSettings(Settings, frozen=True):
     """What 95 % of decisions may take."""
     silent_s: Annotated[int, Meta(ge=10)] = 180
     """How long an audit chain may be silent while its node serves."""
-    astray_s: Annotated[int, Meta(ge=0)] = 60
-    """How long a node may have another bundle than it is to have."""
     precision_points: Annotated[float, Meta(gt=0, lt=1)] = 0.05
     """By how much the precision of a rule may fall from one week to the next."""
     runbook: Annotated[str, Meta(max_length=500)] = "deploy/RUNBOOK.md"

@@ -7,15 +7,19 @@ from pathlib import Path
 
 import pytest
 
+from checkstream.audit.entries import ActEntry
 from checkstream.control.alerts.conditions import Limits, Severity
 from checkstream.control.alerts.facts import Facts, Node
 from checkstream.control.alerts.standing import Notice, Pace
 from checkstream.control.server import tables
 from checkstream.control.server.alerting import GIVE_UP_MS, Alerting, Channel
 from checkstream.control.server.database import Database, Session, open_database
+from checkstream.control.server.people import Asker
 from checkstream.errors import NoticeUnsent, ThingUnknown
 from tests.controlled import KINDS, address_of
 from tests.evidence_stores import postgres  # noqa: F401 - a fixture
+
+ANN = Asker("ann", "engineer")
 
 
 class Receiver:
@@ -43,6 +47,7 @@ class World:
         self.now_ms = 1_000_000_000
         self.silent: set[str] = set()
         self.receiver = Receiver()
+        self.acts: list[ActEntry] = []
         self.alerting = self.server()
 
     def server(self, least: Severity = "ticket") -> Alerting:
@@ -50,15 +55,14 @@ class World:
             self.database,
             {"ops": Channel(self.receiver, least)},
             self.facts,
+            record=self.acts.append,
             limits=Limits(),
             pace=Pace(after_s=60, calm_s=120, again_s=600),
             now_ms=lambda: self.now_ms,
         )
 
     def facts(self, _: Session, __: int) -> Facts:
-        nodes = (
-            Node(subject=name, unheard_s=99, stale_s=60, wanted="", reported="", astray_s=0) for name in self.silent
-        )
+        nodes = (Node(subject=name, unheard_s=99, stale_s=60, wanted="", reported="") for name in self.silent)
         return Facts(nodes=tuple(nodes))
 
     async def turn(self, seconds: int = 30) -> None:
@@ -141,17 +145,21 @@ async def test_what_nobody_takes_for_a_day_is_lost_and_that_is_an_event(world: W
 
 async def test_a_silence_mutes_until_it_ends_and_keeps_who_asked(world: World) -> None:
     world.silent = {"shop/eu-1", "shop/us-1"}
-    made = await world.alerting.silence("node_stale:shop/eu-*", 3600, "ann", "they move")
+    made = await world.alerting.silence(ANN, "node_stale:shop/eu-*", 3600, "they move")
     await world.turn()
     assert world.receiver.said == ["fired node_stale:shop/us-1"]
     shown = await world.alerting.shown()
     assert [trouble.state for trouble in shown.troubles] == ["silenced", "firing"]
     assert [(each.by, each.reason) for each in shown.silences] == [("ann", "they move")]
-    assert await world.alerting.speak(made.id) == made
+    assert await world.alerting.speak(ANN, made.id) == made
     await world.turn()
     assert world.receiver.said[-1] == "fired node_stale:shop/eu-1"
     with pytest.raises(ThingUnknown, match=f"no silence {made.id}"):
-        await world.alerting.speak(made.id)
+        await world.alerting.speak(ANN, made.id)
+    assert [(act.who, act.act, act.subject) for act in world.acts] == [
+        ("ann", "silence", "node_stale:shop/eu-*"),
+        ("ann", "speak", "node_stale:shop/eu-*"),
+    ]
 
 
 async def test_a_receiver_that_only_pages_does_not_hear_of_the_rest(world: World) -> None:
@@ -159,7 +167,7 @@ async def test_a_receiver_that_only_pages_does_not_hear_of_the_rest(world: World
     world.silent = {"shop/eu-1"}
     await world.turn()
     assert world.receiver.said == ["fired node_stale:shop/eu-1"]
-    note = Facts(nodes=(Node(subject="x", unheard_s=0, stale_s=60, wanted="b", reported="a", astray_s=99),))
+    note = Facts(nodes=(Node(subject="x", unheard_s=0, stale_s=60, wanted="b", reported="a"),))
     world.alerting._facts = lambda _, __: note
     for _ in range(4):
         await world.turn()

@@ -54,7 +54,6 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
     latency_least: int = 100
     """Decisions in 5 minutes that a 95th percentile is read from."""
     chain_silent_s: float = 180.0
-    node_astray_s: float = 60.0
     precision_points: float = 0.05
     """By how much a week's precision may be below that of the week before, 0..1."""
     precision_least: int = 50
@@ -83,7 +82,7 @@ def findings(facts: Facts, limits: Limits) -> tuple[Finding, ...]:
         *(finding for route in facts.traffic for finding in (spike(route, limits), latency(route, limits))),
         *(drift(scores, limits) for scores in facts.scores),
         *(finding for chain in facts.chains for finding in _of_chain(chain, limits)),
-        *(finding for node in facts.nodes for finding in _of_node(node, limits)),
+        *(finding for node in facts.nodes for finding in _of_node(node)),
         *(precision(reviewed, limits) for reviewed in facts.reviewed),
         *(budget(spent) for spent in facts.spent),
     )
@@ -170,16 +169,16 @@ def _of_chain(chain: Chain, limits: Limits) -> Iterator[Finding]:
         yield Finding(kind="chain_silent", severity="page", subject=chain.subject, says=says)
 
 
-def _of_node(node: Node, limits: Limits) -> Iterator[Finding]:
+def _of_node(node: Node) -> Iterator[Finding]:
     if node.refused:
         says = f"node {node.subject} is not let in: {node.refused}"
         yield Finding(kind="node_refused", severity="page", subject=node.subject, says=says)
     if node.unheard_s > node.stale_s:
         says = f"nothing was heard of node {node.subject} for {_span(node.unheard_s)}"
         yield Finding(kind="node_stale", severity="page", subject=node.subject, says=says)
-    elif node.wanted and node.reported != node.wanted and node.astray_s > limits.node_astray_s:
+    elif node.wanted and node.reported != node.wanted:
         has = node.reported or "no bundle"
-        says = f"node {node.subject} has {has} for {_span(node.astray_s)}; it is to have {node.wanted}"
+        says = f"node {node.subject} has {has}, and is to have {node.wanted}"
         yield Finding(kind="node_astray", severity="ticket", subject=node.subject, says=says)
 
 

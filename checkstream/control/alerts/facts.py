@@ -61,8 +61,6 @@ class Node(msgspec.Struct, frozen=True, kw_only=True):
     """The bundle that it is to have; empty: any."""
     reported: str
     """The bundle that it has; empty: none."""
-    astray_s: float
-    """How long it has had another than the wanted one."""
     refused: str = ""
     """Why it is not let in; empty: it is."""
 

@@ -19,7 +19,7 @@ from checkstream.control.alerts.conditions import Finding
 class Pace(msgspec.Struct, frozen=True, kw_only=True):
     """When notices come, in seconds."""
 
-    after_s: float = 60.0
+    after_s: float = 120.0
     """A trouble that is younger is not told. One that pages is told at once."""
     calm_s: float = 300.0
     """For how long nothing of a trouble must be seen until it is over."""

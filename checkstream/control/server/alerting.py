@@ -14,11 +14,13 @@ from typing import Literal
 
 import msgspec
 
+from checkstream.audit.entries import ActEntry
 from checkstream.control.alerts.conditions import Limits, Severity, findings
 from checkstream.control.alerts.facts import Facts
 from checkstream.control.alerts.sending import Sender
 from checkstream.control.alerts.standing import Notice, Pace, Silence, Trouble, advance
 from checkstream.control.server.database import Database, Session
+from checkstream.control.server.people import Asker
 from checkstream.control.server.tables import note_event
 from checkstream.errors import ActConflicts, NoticeUnsent, ThingUnknown
 
@@ -101,6 +103,7 @@ class Alerting:
         channels: Mapping[str, Channel],
         facts: Callable[[Session, int], Facts],
         *,
+        record: Callable[[ActEntry], None],
         limits: Limits,
         pace: Pace,
         now_ms: Callable[[], int],
@@ -111,6 +114,7 @@ class Alerting:
             database: Where troubles and notices stand.
             channels: Who is told, by name.
             facts: Returns what the conditions look at; part of a transaction. Gets the time in milliseconds.
+            record: Puts what people do into the audit chain. Blocks; part of a transaction.
             limits: From where on a condition holds.
             pace: When notices come.
             now_ms: The server's clock.
@@ -118,6 +122,7 @@ class Alerting:
         self._database = database
         self._channels = channels
         self._facts = facts
+        self._record = record
         self._limits = limits
         self._pace = pace
         self._now_ms = now_ms
@@ -212,7 +217,7 @@ class Alerting:
         now = self._now_ms()
         return await self._database.transact(lambda session: _shown(session, now))
 
-    async def silence(self, pattern: str, seconds: int, by: str, reason: str) -> Silenced:
+    async def silence(self, who: Asker, pattern: str, seconds: int, reason: str) -> Silenced:
         """Mute what has these keys for some time.
 
         Raises:
@@ -225,18 +230,19 @@ class Alerting:
             if session.execute("select count(*) from silences")[0][0] >= _MOST_SILENCES:
                 return None
             until = now + 1000 * seconds
+            self._act(who, "silence", pattern, reason, seconds=str(seconds))
             rows = session.execute(
                 "insert into silences(pattern, until_ms, who, reason, at_ms) values(?, ?, ?, ?, ?) returning id",
-                (pattern, until, by, reason, now),
+                (pattern, until, who.name, reason, now),
             )
-            return Silenced(id=int(rows[0][0]), pattern=pattern, until_ms=until, by=by, reason=reason)
+            return Silenced(id=int(rows[0][0]), pattern=pattern, until_ms=until, by=who.name, reason=reason)
 
         made = await self._database.transact(add)
         if made is None:
             raise ActConflicts(f"there are {_MOST_SILENCES} silences; end one first")
         return made
 
-    async def speak(self, number: int) -> Silenced:
+    async def speak(self, who: Asker, number: int) -> Silenced:
         """End a silence, and return it.
 
         Raises:
@@ -246,13 +252,21 @@ class Alerting:
 
         def end(session: Session) -> Silenced | None:
             found = [each for each in _all_silences(session) if each.id == number]
+            if not found:
+                return None
+            self._act(who, "speak", found[0].pattern, "")
             session.execute("delete from silences where id = ?", (number,))
-            return found[0] if found else None
+            return found[0]
 
         ended = await self._database.transact(end)
         if ended is None:
             raise ThingUnknown(f"there is no silence {number}; `GET /v1/alerts` lists them")
         return ended
+
+    def _act(self, who: Asker, act: str, pattern: str, reason: str, **detail: str) -> None:
+        self._record(
+            ActEntry(who=who.name, role=who.role, act=act, fleet="", subject=pattern, reason=reason, detail=detail)
+        )
 
 
 def _troubles(session: Session) -> dict[str, Trouble]:

@@ -1,56 +1,33 @@
-"""What the control server does: hears nodes, tells them what to have, and shows how things stand."""
+"""What the control server hears and shows: nodes say what they are and are told what to have; how fleets stand."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
-
-import msgspec
+from collections.abc import Callable, Mapping
 
 from checkstream.config.control import Fleet
-from checkstream.control.attestation import Attestation, Desired, Offered
+from checkstream.control.attestation import Attestation, Desired
 from checkstream.control.server import tables
-from checkstream.control.server.allowed import objection
+from checkstream.control.server.allowed import KINDS, objection
 from checkstream.control.server.database import Database, Session
+from checkstream.control.server.rollout import wanted
+from checkstream.control.server.showing import FleetShown, RolloutShown, offered_by, shown_node, shown_rollout
 from checkstream.control.server.tables import Happened, Known
-from checkstream.errors import ActConflicts, NodeRefused, ThingUnknown
+from checkstream.control.server.tally import since
+from checkstream.errors import ActConflicts, ControlError, NodeRefused, ThingUnknown
 
 _ATTESTED_MS = 3_600_000
 """So long behind an attestation a node may read bundles."""
 
 
-class NodeShown(msgspec.Struct, frozen=True, kw_only=True):
-    """How a node stands."""
+def named_fleet(fleets: Mapping[str, Fleet], name: str) -> Fleet:
+    """Return the settings of a fleet.
 
-    node: str
-    desired: str
-    """Digest of the bundle that it should have; empty: whichever it has."""
-    reported: str
-    """Digest of the one that it has in force."""
-    version: str
-    """What people call that."""
-    drifted: bool
-    """It has not what it should have."""
-    stale: bool
-    """It has not been heard of for `stale_s`, or never."""
-    heard_s: float | None
-    """How long ago it was heard of; null: never."""
-    since_s: float | None
-    """For how long it has said the same of what it has in force."""
-    why: str
-    """Why it has not what it should have, as far as somebody knows."""
-    package: str = ""
-    configuration: str = ""
-    image: str = ""
-
-
-class FleetShown(msgspec.Struct, frozen=True, kw_only=True):
-    """How a fleet stands."""
-
-    fleet: str
-    bundle: str
-    offered: tuple[Offered, ...]
-    """The versions that nodes have said to be signed now, the newest first."""
-    nodes: tuple[NodeShown, ...]
+    Raises:
+        ThingUnknown: there is none of this name.
+    """
+    if name not in fleets:
+        raise ThingUnknown(f"there is no fleet `{name[:100]}`; known: {', '.join(fleets) or 'none'}")
+    return fleets[name]
 
 
 class Fleets:
@@ -63,20 +40,7 @@ class Fleets:
         self._now_ms = now_ms
         self._fleet_of = {node: name for name, fleet in fleets.items() for node in fleet.nodes}
 
-    @property
-    def names(self) -> tuple[str, ...]:
-        """Names of the fleets."""
-        return (*self._fleets,)
-
-    def fleet(self, name: str) -> Fleet:
-        """Return the settings of a fleet.
-
-        Raises:
-            ThingUnknown: there is none of this name.
-        """
-        if name not in self._fleets:
-            raise ThingUnknown(f"there is no fleet `{name[:100]}`; known: {', '.join(self._fleets) or 'none'}")
-        return self._fleets[name]
+    # --- nodes
 
     async def attest(self, node: str, said: Attestation) -> Desired:
         """Hear a node, which has signed this, and tell it what to have.
@@ -88,7 +52,7 @@ class Fleets:
         """
         now, name = self._now_ms(), self._fleet_of[node]
 
-        def hear(session: Session) -> Desired | Exception:
+        def hear(session: Session) -> Desired | ControlError:
             before = tables.known_node(session, node)
             why = objection(name, self._fleets[name].allow, tables.allowances(session, name), said)
             same = before is not None and before.attestation.running.bundle == said.running.bundle
@@ -97,17 +61,21 @@ class Fleets:
             try:
                 tables.keep_attestation(session, name, known)
             except ActConflicts as error:
-                tables.note_event(
-                    session, now, kind="attestation_replayed", fleet=name, node=node, reason="an old one was sent"
-                )
+                reason = "an old one was sent"
+                tables.note_event(session, now, kind="attestation_replayed", fleet=name, node=node, reason=reason)
                 return error
+            if before is not None and same and said.running.bundle:
+                counted = since(before.attestation.running.figures, said.running.figures)
+                tables.add_counts(session, name, said.running.bundle, now, counted)
             if why:
                 tables.note_event(session, now, kind="node_refused", fleet=name, node=node, reason=why)
                 return NodeRefused(why)
-            return Desired()
+            newest = tables.newest_rollout(session, name)
+            digest, version = wanted(None if newest is None else newest[1], node, self._fleets[name].rings)
+            return Desired(bundle=digest, version=version)
 
         told = await self._database.transact(hear)  # what is refused is kept, so nothing is raised in there
-        if isinstance(told, Exception):
+        if isinstance(told, ControlError):
             raise told
         return told
 
@@ -124,6 +92,13 @@ class Fleets:
         if known.refused:
             raise NodeRefused(known.refused)
 
+    # --- what is shown
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of the fleets."""
+        return (*self._fleets,)
+
     async def shown(self, name: str) -> FleetShown:
         """Return how a fleet stands.
 
@@ -131,10 +106,35 @@ class Fleets:
             ThingUnknown: there is none of this name.
             ControlUnusable: the store can't be used.
         """
-        fleet, now = self.fleet(name), self._now_ms()
-        known = await self._database.transact(lambda session: tables.known_nodes(session, name))
-        nodes = (_shown(node, known.get(node), now, fleet.stale_s) for node in fleet.nodes)
-        return FleetShown(fleet=name, bundle=fleet.bundle, offered=offered_by(known.values()), nodes=tuple(nodes))
+        fleet = named_fleet(self._fleets, name)
+
+        def look(session: Session) -> FleetShown:
+            now = self._now_ms()
+            known = tables.known_nodes(session, name)
+            newest = tables.newest_rollout(session, name)
+            added = tables.allowances(session, name)
+            state = None if newest is None else newest[1]
+            return FleetShown(
+                fleet=name,
+                bundle=fleet.bundle,
+                offered=offered_by(known.values()),
+                allowed={kind: tuple(sorted(added.get(kind, ()))) for kind in KINDS},
+                rollout=None if newest is None else shown_rollout(*newest, fleet),
+                nodes=tuple(shown_node(node, known.get(node), state, fleet, now) for node in fleet.nodes),
+            )
+
+        return await self._database.transact(look)
+
+    async def rollouts(self, name: str, most: int) -> list[RolloutShown]:
+        """Return the rollouts of a fleet, the newest first.
+
+        Raises:
+            ThingUnknown: there is none of this name.
+            ControlUnusable: the store can't be used.
+        """
+        fleet = named_fleet(self._fleets, name)
+        found = await self._database.transact(lambda session: tables.rollouts(session, name, most))
+        return [shown_rollout(number, each, fleet) for number, each in found]
 
     async def events(self, fleet: str, before: int, most: int) -> list[Happened]:
         """Return what has happened, the newest first.
@@ -144,44 +144,7 @@ class Fleets:
             ControlUnusable: the store can't be used.
         """
         if fleet:
-            self.fleet(fleet)
+            named_fleet(self._fleets, fleet)
         return await self._database.transact(
             lambda session: tables.events(session, fleet=fleet, before=before, most=most)
         )
-
-
-def offered_by(known: Iterable[Known]) -> tuple[Offered, ...]:
-    """Return the versions that may be had, as the node says that was heard of last among those that are allowed."""
-    latest = max((each for each in known if not each.refused), key=lambda each: each.heard_ms, default=None)
-    return () if latest is None else latest.attestation.offered
-
-
-def _shown(node: str, known: Known | None, now_ms: int, stale_s: int) -> NodeShown:
-    if known is None:
-        why = "it has never been heard of"
-        return NodeShown(
-            node=node,
-            desired="",
-            reported="",
-            version="",
-            drifted=False,
-            stale=True,
-            heard_s=None,
-            since_s=None,
-            why=why,
-        )
-    said, heard_s = known.attestation, (now_ms - known.heard_ms) / 1000
-    return NodeShown(
-        node=node,
-        desired="",
-        reported=said.running.bundle,
-        version=said.running.bundle_version,
-        drifted=False,
-        stale=heard_s > stale_s,
-        heard_s=heard_s,
-        since_s=(now_ms - known.since_ms) / 1000,
-        why=known.refused or said.error,
-        package=said.package,
-        configuration=said.running.configuration,
-        image=said.image,
-    )

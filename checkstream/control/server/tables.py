@@ -1,4 +1,4 @@
-"""Nodes, allowances and events as rows of the control server's database. Each function is part of a transaction."""
+"""Nodes, rollouts, counts, lists and events as rows of the control server's database, each in a transaction."""
 
 from __future__ import annotations
 
@@ -6,12 +6,19 @@ import msgspec
 
 from checkstream.control.attestation import Attestation
 from checkstream.control.server.database import Session
-from checkstream.errors import ActConflicts
+from checkstream.control.server.rollout import Rollout
+from checkstream.control.server.tally import Tally, summed
+from checkstream.errors import ActConflicts, ThingUnknown
 
 _SAID_AGAIN_MS = 60_000
 """The same of the same node is an event once in this time."""
 _MOST_EVENTS = 100_000
 _ATTESTATION = msgspec.json.Decoder(Attestation)
+_ROLLOUT = msgspec.json.Decoder(Rollout)
+_TALLY = msgspec.json.Decoder(Tally)
+SLOT_MS = 60_000
+"""Counts are summed up by so much time."""
+_KEEP_MS = 31 * 24 * 3_600_000
 
 
 class Known(msgspec.Struct, frozen=True, kw_only=True):
@@ -112,3 +119,98 @@ def events(session: Session, *, fleet: str = "", before: int = 0, most: int = 10
         Happened(id=int(row[0]), at_ms=int(row[1]), kind=row[2], fleet=row[3], node=row[4], reason=row[5])
         for row in rows
     ]
+
+
+# rollouts
+
+
+def newest_rollout(session: Session, fleet: str) -> tuple[int, Rollout] | None:
+    """Return the number and the state of a fleet's newest rollout; None: there has been none."""
+    rows = session.execute("select id, state from rollouts where fleet = ? order by id desc limit 1", (fleet,))
+    return (int(rows[0][0]), _ROLLOUT.decode(rows[0][1])) if rows else None
+
+
+def rollout_of(session: Session, number: int) -> Rollout:
+    """Return a rollout.
+
+    Raises:
+        ThingUnknown: there is none of this number.
+    """
+    rows = session.execute("select state from rollouts where id = ?", (number,))
+    if not rows:
+        raise ThingUnknown(f"there is no rollout {number}; `checkstream control status` shows those that there are")
+    return _ROLLOUT.decode(rows[0][0])
+
+
+def rollouts(session: Session, fleet: str, most: int) -> list[tuple[int, Rollout]]:
+    """Return the rollouts of a fleet, the newest first."""
+    rows = session.execute("select id, state from rollouts where fleet = ? order by id desc limit ?", (fleet, most))
+    return [(int(row[0]), _ROLLOUT.decode(row[1])) for row in rows]
+
+
+def running_fleets(session: Session) -> list[str]:
+    """Return the fleets with a rollout that runs."""
+    return [str(row[0]) for row in session.execute("select distinct fleet from rollouts where running = 1")]
+
+
+def add_rollout(session: Session, rollout: Rollout, now_ms: int) -> int:
+    """Keep a new rollout, and return its number."""
+    state = msgspec.json.encode(rollout).decode()
+    rows = session.execute(
+        "insert into rollouts(fleet, begun_ms, running, state) values(?, ?, ?, ?) returning id",
+        (rollout.fleet, now_ms, 0, state),
+    )
+    return int(rows[0][0])
+
+
+def keep_rollout(session: Session, number: int, rollout: Rollout) -> None:
+    """Keep how a rollout stands now."""
+    session.execute(
+        "update rollouts set state = ?, running = ? where id = ?",
+        (msgspec.json.encode(rollout).decode(), int(rollout.stage == "running"), number),
+    )
+
+
+# counts
+
+
+def add_counts(session: Session, fleet: str, digest: str, now_ms: int, counted: Tally) -> None:
+    """Add what a node has counted under a bundle."""
+    slot = now_ms - now_ms % SLOT_MS
+    place = (fleet, digest, slot)
+    rows = session.execute("select figures from counts where fleet = ? and digest = ? and slot_ms = ?", place)
+    total = summed([*(_TALLY.decode(row[0]) for row in rows), counted])
+    session.execute(
+        "insert into counts(fleet, digest, slot_ms, figures) values(?, ?, ?, ?) "
+        "on conflict(fleet, digest, slot_ms) do update set figures = excluded.figures",
+        (*place, msgspec.json.encode(total).decode()),
+    )
+    session.execute("delete from counts where fleet = ? and slot_ms < ?", (fleet, now_ms - _KEEP_MS))
+
+
+def rates(session: Session, fleet: str, digest: str, since_ms: int) -> Tally:
+    """Return what the nodes of a fleet have counted under a bundle, from the minutes on that `since_ms` is in."""
+    rows = session.execute(
+        "select figures from counts where fleet = ? and digest = ? and slot_ms >= ?",
+        (fleet, digest, since_ms - since_ms % SLOT_MS),
+    )
+    return summed(_TALLY.decode(row[0]) for row in rows)
+
+
+# lists
+
+
+def allow(session: Session, fleet: str, kind: str, value: str, *, who: str, now_ms: int) -> None:
+    """Add to a list."""
+    session.execute(
+        "insert into allowances(fleet, kind, value, who, at_ms) values(?, ?, ?, ?, ?) on conflict do nothing",
+        (fleet, kind, value, who, now_ms),
+    )
+
+
+def disallow(session: Session, fleet: str, kind: str, value: str) -> bool:
+    """Take from a list what was added; return False if it is not there."""
+    place = (fleet, kind, value)
+    rows = session.execute("select 1 from allowances where fleet = ? and kind = ? and value = ?", place)
+    session.execute("delete from allowances where fleet = ? and kind = ? and value = ?", place)
+    return bool(rows)

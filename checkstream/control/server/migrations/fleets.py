@@ -13,10 +13,9 @@ FIRST = Migration(
              attestation text not null, refused text not null, since_ms {int} not null
            )""",
         """create table counts(
-             id {id}, node text not null, digest text not null, at_ms {int} not null, figures text not null
+             fleet text not null, digest text not null, slot_ms {int} not null, figures text not null,
+             primary key(fleet, digest, slot_ms)
            )""",
-        "create index counts_by_node on counts(node, at_ms)",
-        "create index counts_by_age on counts(at_ms)",
         """create table rollouts(
              id {id}, fleet text not null, begun_ms {int} not null, running {int} not null, state text not null
            )""",
@@ -33,4 +32,5 @@ FIRST = Migration(
         "create index events_by_node on events(node, kind, id)",
     ),
 )
-"""`nodes.since_ms`: since when a node says the same of what it has in force; `refused`: why it is given no bundle."""
+"""`counts`: what all nodes of a fleet have counted under a bundle, by the beginning of some minutes. `nodes.since_ms`:
+since when a node says the same of what it has in force; `refused`: why it is given no bundle."""

@@ -97,14 +97,13 @@ def test_hours_with_few_scores_say_nothing_of_drift() -> None:
     assert drift(Scores(subject="x", hours=()), LIMITS) is None
 
 
-def node(unheard_s: float = 5, reported: str = "b@2", astray_s: float = 0, refused: str = "") -> Node:
+def node(unheard_s: float = 5, reported: str = "b@2", refused: str = "") -> Node:
     return Node(
         subject="eu-1",
         unheard_s=unheard_s,
         stale_s=180,
         wanted="b@2",
         reported=reported,
-        astray_s=astray_s,
         refused=refused,
     )
 
@@ -119,10 +118,9 @@ def reviewed(right: int, of: int) -> Reviewed:
         (Facts(), []),
         (Facts(nodes=(node(),)), []),
         (Facts(nodes=(node(unheard_s=181),)), ["node_stale"]),
-        (Facts(nodes=(node(reported="b@1", astray_s=60),)), []),
-        (Facts(nodes=(node(reported="b@1", astray_s=61),)), ["node_astray"]),
-        (Facts(nodes=(node(reported="", astray_s=61),)), ["node_astray"]),
-        (Facts(nodes=(node(unheard_s=181, reported="b@1", astray_s=900),)), ["node_stale"]),
+        (Facts(nodes=(node(reported="b@1"),)), ["node_astray"]),
+        (Facts(nodes=(node(reported=""),)), ["node_astray"]),
+        (Facts(nodes=(node(unheard_s=181, reported="b@1"),)), ["node_stale"]),
         (Facts(nodes=(node(refused="its package is not on the list"),)), ["node_refused"]),
         (Facts(chains=(Chain(subject="eu-1/c", silent_s=10),)), []),
         (Facts(chains=(Chain(subject="eu-1/c", silent_s=181),)), ["chain_silent"]),
@@ -155,9 +153,7 @@ def test_a_budget_is_spent_too_fast_in_a_long_window_and_still_in_a_short_one(
 
 
 def test_findings_come_by_key_whatever_order_the_facts_have() -> None:
-    nodes = tuple(
-        Node(subject=name, unheard_s=999, stale_s=180, wanted="", reported="", astray_s=0) for name in ("c", "a", "b")
-    )
+    nodes = tuple(Node(subject=name, unheard_s=999, stale_s=180, wanted="", reported="") for name in ("c", "a", "b"))
     expected = ["node_stale:a", "node_stale:b", "node_stale:c"]
     assert [finding.key for finding in findings(Facts(nodes=nodes), LIMITS)] == expected
     assert [finding.key for finding in findings(Facts(nodes=nodes[::-1]), LIMITS)] == expected

@@ -72,6 +72,7 @@ async def test_a_silence_is_begun_and_ended_by_people(tmp_path: Path) -> None:
         url = server.url
         body = {"pattern": "node_stale:shop/*", "seconds": 60, "reason": "they move"}
         assert (await asked("POST", url, "/v1/silences", body))[0] == 401
+        assert (await asked("POST", url, "/v1/silences", body, person="gus"))[0] == 403
         status, made = await asked("POST", url, "/v1/silences", body, person="ada")
         assert (status, made["by"], made["pattern"]) == (200, "ada", "node_stale:shop/*")
         shown = (await asked("GET", url, "/v1/alerts", person="gus"))[1]

@@ -1,0 +1,72 @@
+"""Who may do what. Pure: one table, and whoever is not in it may not."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Literal, NamedTuple, get_args
+
+from checkstream.config.control import Role
+from checkstream.errors import ActForbidden
+
+Act = Literal["view", "allow", "disallow", "rollout", "approve", "promote", "rollback", "silence"]
+ACTS: tuple[Act, ...] = get_args(Act)
+ROLES: tuple[Role, ...] = get_args(Role)
+MAY: Mapping[Act, frozenset[Role]] = {
+    "view": frozenset(ROLES),
+    "allow": frozenset({"org_admin", "risk_officer"}),
+    "disallow": frozenset({"org_admin", "risk_officer"}),
+    "rollout": frozenset({"risk_officer", "engineer"}),
+    "approve": frozenset({"risk_officer"}),
+    "promote": frozenset({"risk_officer", "engineer"}),
+    "rollback": frozenset({"org_admin", "risk_officer", "engineer"}),
+    "silence": frozenset({"org_admin", "risk_officer", "engineer"}),
+}
+"""To take a rollout back is for many, since it is urgent; to say what may run, for those who answer for it."""
+
+
+class Asker(NamedTuple):
+    """Somebody who asks."""
+
+    name: str
+    role: Role
+
+
+class People:
+    """Who there is."""
+
+    def __init__(self, roles: Mapping[str, Role]) -> None:
+        """Know people by `name -> role`."""
+        self._roles = roles
+
+    def asker(self, name: str | None, act: Act) -> Asker:
+        """Return who asks, if they may.
+
+        Raises:
+            ActForbidden: they may not.
+        """
+        if name is None or name not in self._roles:
+            raise ActForbidden("nobody without a name may do that")
+        found = Asker(name, self._roles[name])
+        require(found.name, found.role, act)
+        return found
+
+
+def require(name: str, role: Role, act: Act) -> None:
+    """Let somebody do something.
+
+    Raises:
+        ActForbidden: the role may not.
+    """
+    if role not in MAY[act]:
+        who = " or ".join(f"`{each}`" for each in sorted(MAY[act]))
+        raise ActForbidden(f"`{name}` is `{role}`, and `{act}` is for {who}")
+
+
+def require_other(asked_by: str, approver: str) -> None:
+    """Let somebody approve of what another has asked for.
+
+    Raises:
+        ActForbidden: they are one.
+    """
+    if asked_by == approver:
+        raise ActForbidden(f"`{approver}` has asked for this rollout; another risk officer has to approve of it")

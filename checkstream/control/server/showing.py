@@ -1,0 +1,159 @@
+"""How fleets are shown to people. Pure: of what is known to what is told."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+import msgspec
+
+from checkstream.config.control import Fleet
+from checkstream.control.attestation import Offered
+from checkstream.control.server.rollout import Rollout, ring_of, wanted
+from checkstream.control.server.tables import Known
+
+
+class RolloutShown(msgspec.Struct, frozen=True, kw_only=True):
+    """How a rollout stands."""
+
+    id: int
+    fleet: str
+    digest: str
+    version: str
+    before: str
+    before_version: str
+    stage: str
+    """`proposed`, `running`, `done` or `rolled_back`."""
+    ring: str
+    """The ring that it has come to; empty: none."""
+    rings: tuple[str, ...]
+    asked_by: str
+    approved_by: str
+    soaked_s: float
+    why: str
+    """What it waits for, or why it was taken back."""
+
+
+class NodeShown(msgspec.Struct, frozen=True, kw_only=True):
+    """How a node stands."""
+
+    node: str
+    ring: str
+    desired: str
+    """Digest of the bundle that it should have in force; empty: whichever it has."""
+    reported: str
+    """Digest of the one that it has in force."""
+    version: str
+    """What people call that."""
+    drifted: bool
+    """It has not what it should have."""
+    stale: bool
+    """It has not been heard of for `stale_s`, or never."""
+    heard_s: float | None
+    """How long ago it was heard of; null: never."""
+    since_s: float | None
+    """For how long it has said the same of what it has in force."""
+    why: str
+    """Why it has not what it should have, as far as somebody knows."""
+    package: str = ""
+    configuration: str = ""
+    image: str = ""
+
+
+class FleetShown(msgspec.Struct, frozen=True, kw_only=True):
+    """How a fleet stands."""
+
+    fleet: str
+    bundle: str
+    offered: tuple[Offered, ...]
+    """The versions that nodes have said to be signed now, the newest first."""
+    allowed: dict[str, tuple[str, ...]]
+    """`package`, `configuration`, `image` -> what people have added to the list in the file."""
+    rollout: RolloutShown | None
+    """The newest."""
+    nodes: tuple[NodeShown, ...]
+
+
+def shown_rollout(number: int, rollout: Rollout, fleet: Fleet) -> RolloutShown:
+    """Return how a rollout is shown."""
+    names = tuple(ring.name for ring in fleet.rings)
+    return RolloutShown(
+        id=number,
+        fleet=rollout.fleet,
+        digest=rollout.digest,
+        version=rollout.version,
+        before=rollout.before,
+        before_version=rollout.before_version,
+        stage=rollout.stage,
+        ring=names[rollout.ring] if 0 <= rollout.ring < len(names) else "",
+        rings=names,
+        asked_by=rollout.asked_by,
+        approved_by=rollout.approved_by,
+        soaked_s=rollout.soaked_ms / 1000,
+        why=rollout.why,
+    )
+
+
+def offered_by(known: Iterable[Known]) -> tuple[Offered, ...]:
+    """Return the versions that may be had, as the node says that was heard of last among those that are allowed."""
+    latest = max((each for each in known if not each.refused), key=lambda each: each.heard_ms, default=None)
+    return () if latest is None else latest.attestation.offered
+
+
+def is_stale(known: Known | None, now_ms: int, fleet: Fleet) -> bool:
+    """Tell whether nothing has been heard of a node for too long."""
+    return known is None or now_ms - known.heard_ms > fleet.stale_s * 1000
+
+
+def missing(rollout: Rollout, fleet: Fleet, known: Mapping[str, Known], now_ms: int) -> tuple[dict[str, str], int]:
+    """Return which nodes that should have a new bundle haven't it in force, and why; and how many should have it.
+
+    Stale ones are left out: they get it when they come back.
+    """
+    found: dict[str, str] = {}
+    present = 0
+    for node in fleet.nodes:
+        each = known.get(node)
+        if each is None or ring_of(node, fleet.rings) > rollout.ring or is_stale(each, now_ms, fleet):
+            continue
+        present += 1
+        if each.attestation.running.bundle != rollout.digest:
+            found[node] = each.refused or each.attestation.error
+    return found, present
+
+
+def shown_node(node: str, known: Known | None, rollout: Rollout | None, fleet: Fleet, now_ms: int) -> NodeShown:
+    """Return how a node is shown."""
+    desired, _ = wanted(rollout, node, fleet.rings)
+    ring = fleet.rings[ring_of(node, fleet.rings)].name
+    if known is None:
+        return NodeShown(
+            node=node,
+            ring=ring,
+            desired=desired,
+            reported="",
+            version="",
+            drifted=bool(desired),
+            stale=True,
+            heard_s=None,
+            since_s=None,
+            why="it has never been heard of",
+        )
+    said = known.attestation
+    drifted = bool(desired) and said.running.bundle != desired
+    stale = is_stale(known, now_ms, fleet)
+    why = known.refused or said.error or ("it has not taken it yet" if drifted else "")
+    return NodeShown(
+        node=node,
+        ring=ring,
+        desired=desired,
+        reported=said.running.bundle,
+        version=said.running.bundle_version,
+        drifted=drifted,
+        stale=stale,
+        heard_s=(now_ms - known.heard_ms) / 1000,
+        since_s=(now_ms - known.since_ms) / 1000,
+        why="it has not been heard of lately" if stale and not why else why,
+        package=said.package,
+        configuration=said.running.configuration,
+        image=said.image,
+    )

@@ -1,0 +1,87 @@
+"""What nodes have counted, made comparable: what has come since the last report, and sums of such. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from itertools import zip_longest
+
+import msgspec
+
+from checkstream.control.attestation import Figures
+
+_PLAIN = ("exchanges", "refusals", "stops", "failures")
+_MOST_SCORES = 1024
+"""Classifiers and stages that are summed up; nodes with other models than each other have more than one of them."""
+
+
+class Tally(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Sums over nodes and time."""
+
+    exchanges: int = 0
+    refusals: int = 0
+    stops: int = 0
+    failures: int = 0
+    times: dict[str, tuple[int, ...]] = {}
+    """As `Figures.times`."""
+    scores: dict[str, tuple[int, ...]] = {}
+    """As `Figures.scores`."""
+
+
+def tally_of(figures: Figures) -> Tally:
+    """Return all that a run has counted."""
+    return Tally(
+        exchanges=figures.exchanges,
+        refusals=figures.refusals,
+        stops=figures.stops,
+        failures=figures.failures,
+        times=figures.times,
+        scores=figures.scores,
+    )
+
+
+def since(before: Figures | None, now: Figures | None) -> Tally:
+    """Return what has been counted between two reports of a node.
+
+    A run that has begun since is counted from its beginning. Where nothing was known before, nothing is: it may have
+    run for months. What has fallen within a run can't be, and counts as a run that has begun.
+    """
+    if before is None or now is None:
+        return Tally()
+    whole = tally_of(now)
+    if before.run != now.run:
+        return whole
+    less = tally_of(before)
+    found = _combined(whole, less, -1)
+    fell = min(
+        (*(getattr(found, name) for name in _PLAIN), *_all(found.times.values()), *_all(found.scores.values())),
+        default=0,
+    )
+    return whole if fell < 0 else found
+
+
+def summed(tallies: Iterable[Tally]) -> Tally:
+    """Return the sum."""
+    total = Tally()
+    for tally in tallies:
+        total = _combined(total, tally, 1)
+    return total
+
+
+def _combined(one: Tally, other: Tally, sign: int) -> Tally:
+    return Tally(
+        **{name: getattr(one, name) + sign * getattr(other, name) for name in _PLAIN},
+        times=_bins(one.times, other.times, sign),
+        scores=_bins(one.scores, other.scores, sign),
+    )
+
+
+def _bins(one: dict[str, tuple[int, ...]], other: dict[str, tuple[int, ...]], sign: int) -> dict[str, tuple[int, ...]]:
+    names = list(dict.fromkeys((*one, *other)))[:_MOST_SCORES]
+    return {
+        name: tuple(a + sign * b for a, b in zip_longest(one.get(name, ()), other.get(name, ()), fillvalue=0))
+        for name in names
+    }
+
+
+def _all(counts: Iterable[tuple[int, ...]]) -> Iterable[int]:
+    return (count for each in counts for count in each)

@@ -1,0 +1,278 @@
+"""The control server over each kind of database: what nodes say, what people do, and how rollouts go."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from checkstream.app.parts import open_journal
+from checkstream.audit.keys import load_public_key
+from checkstream.audit.verify import verify
+from checkstream.config import AuditSettings
+from checkstream.config.control import Allowed, Fleet, Health, Ring
+from checkstream.control.attestation import Desired
+from checkstream.control.server.acts import Acts
+from checkstream.control.server.database import open_database
+from checkstream.control.server.fleets import Fleets
+from checkstream.control.server.people import Asker
+from checkstream.errors import ActConflicts, ActForbidden, ControlUnusable, NodeRefused, ThingUnknown
+from tests.controlled import KINDS, address_of, attestation
+from tests.evidence_stores import postgres  # noqa: F401 - a fixture
+
+ONE, TWO, THREE = "1" * 64, "2" * 64, "3" * 64
+EVE, ROB, RITA = Asker("eve", "engineer"), Asker("rob", "risk_officer"), Asker("rita", "risk_officer")
+OFFERED = [{"digest": TWO, "version": "v2"}, {"digest": ONE, "version": "v1"}]
+FLEET = Fleet(
+    bundle="retail",
+    nodes={"n1": "", "n2": "", "n3": ""},
+    allow=Allowed(packages="any", configurations=("b" * 64,)),
+    rings=(Ring(name="canary", nodes=("n1",), soak_s=10), Ring(name="all", percent=100, soak_s=0)),
+    health=Health(exchanges=40, reach_s=30),
+)
+
+
+class World:
+    """A control server without its sockets, and a clock that is set."""
+
+    def __init__(self, address: str, folder: Path) -> None:
+        self.address = address
+        self.folder = folder
+        self.now = 1_000_000_000_000
+        self.sequence = 0
+        self.exchanges: dict[str, list[int]] = {}
+
+    @contextlib.asynccontextmanager
+    async def served(self, name: str = "one") -> AsyncIterator[tuple[Fleets, Acts]]:
+        database = await asyncio.to_thread(open_database, self.address)
+        settings = AuditSettings(dir=str(self.folder / name / "audit"))
+        _, journal = await asyncio.to_thread(open_journal, settings, "control")
+        fleets = {"shop": FLEET}
+        clock = lambda: self.now  # noqa: E731
+        try:
+            yield Fleets(fleets, database, clock), Acts(fleets, database, journal, clock)
+        finally:
+            await journal.aclose()
+            await database.close()
+
+    async def said(self, fleets: Fleets, node: str, bundle: str = "", **more: Any) -> Desired:
+        """Have a node attest, with some more exchanges than before: `(how many, how many of them stopped)`."""
+        self.sequence += 1
+        count = self.exchanges.setdefault(node, [0, 0])
+        for place, n in enumerate(more.pop("counted", (0, 0))):
+            count[place] += n
+        figures = {"run": "r", "exchanges": count[0], "stops": count[1]}
+        given = {"bundle": bundle, "offered": OFFERED, "figures": figures, **more}
+        return await fleets.attest(node, attestation(self.sequence, **given))
+
+    async def passed(self, acts: Acts, seconds: int) -> None:
+        for _ in range(seconds):
+            self.now += 1000
+            await acts.tick()
+
+    def acts(self, name: str = "one") -> Iterator[dict[str, Any]]:
+        for path in sorted((self.folder / name / "audit").glob("*.jsonl")):
+            for line in path.read_text().splitlines():
+                record = json.loads(line)
+                if record["kind"] == "act":
+                    yield record["body"]
+
+
+@pytest.fixture(params=KINDS)
+async def world(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[World]:
+    async with address_of(request.param, tmp_path, request) as address:
+        yield World(address, tmp_path)
+
+
+async def everyone(world: World, fleets: Fleets, bundle: str, **more: Any) -> list[str]:
+    return [(await world.said(fleets, node, bundle, **more)).bundle for node in FLEET.nodes]
+
+
+async def begun(world: World, fleets: Fleets, acts: Acts) -> int:
+    """Begin a rollout of `v2` in a fleet that has `v1`."""
+    await everyone(world, fleets, ONE)
+    await everyone(world, fleets, ONE, counted=(50, 0))
+    rollout = await acts.propose(EVE, "shop", "v2", "new rules")
+    assert (rollout.stage, rollout.before) == ("proposed", ONE)
+    assert await everyone(world, fleets, ONE) == [ONE] * 3
+    await acts.approve(ROB, rollout.id, "seen")
+    return rollout.id
+
+
+async def test_a_good_bundle_goes_round(world: World) -> None:
+    async with world.served() as (fleets, acts):
+        number = await begun(world, fleets, acts)
+        assert await everyone(world, fleets, ONE) == [TWO, ONE, ONE]
+        await world.said(fleets, "n1", TWO)
+        await world.passed(acts, 5)
+        await world.said(fleets, "n1", TWO, counted=(45, 0))
+        await world.passed(acts, 6)
+        assert await everyone(world, fleets, TWO) == [TWO] * 3
+        await world.passed(acts, 1)
+        shown = await fleets.shown("shop")
+        assert shown.rollout is not None
+        assert (shown.rollout.id, shown.rollout.stage) == (number, "done")
+        assert [node.drifted for node in shown.nodes] == [False] * 3
+        told = [(act["who"], act["act"], act["detail"]["stage"]) for act in world.acts()]
+        assert told == [
+            ("eve", "rollout", "proposed"),
+            ("rob", "approve", "running"),
+            ("control", "advance", "running"),
+            ("control", "advance", "done"),
+        ]
+        with pytest.raises(ActConflicts, match="is what fleet `shop` is to have already"):
+            await acts.propose(EVE, "shop", TWO[:12], "")
+    (report,) = verify(world.folder / "one" / "audit", keys=[load_public_key(world.folder / "one" / "audit.key.pub")])
+    assert (report.bad, report.records) == (None, 4)
+
+
+async def test_a_bad_bundle_is_taken_back_by_itself(world: World) -> None:
+    async with world.served() as (fleets, acts):
+        await begun(world, fleets, acts)
+        await world.said(fleets, "n1", TWO)
+        await world.said(fleets, "n1", TWO, counted=(45, 45))
+        await world.passed(acts, 1)
+        shown = await fleets.shown("shop")
+        assert shown.rollout is not None
+        assert shown.rollout.stage == "rolled_back"
+        assert shown.rollout.why == "stops: 45 of 45 exchanges; under the bundle before 0 of 150"
+        assert [(node.node, node.desired, node.drifted) for node in shown.nodes] == [
+            ("n1", ONE, True),
+            ("n2", ONE, False),
+            ("n3", ONE, False),
+        ]
+        assert await everyone(world, fleets, ONE) == [ONE] * 3
+        (event,) = [each for each in await fleets.events("shop", 0, 10) if each.kind == "rolled_back"]
+        assert "v2: stops: 45 of 45" in event.reason
+        assert [act["act"] for act in world.acts()] == ["rollout", "approve", "rollback"]
+        again = await acts.propose(EVE, "shop", "v2", "once more")
+        assert again.before == ONE
+
+
+async def test_a_canary_that_refuses_the_bundle_is_waited_for_and_then_it_is_taken_back(world: World) -> None:
+    async with world.served() as (fleets, acts):
+        await begun(world, fleets, acts)
+        for _ in range(31):
+            await world.said(fleets, "n1", ONE, error="its case `stops` fails")
+            await world.passed(acts, 1)
+        shown = (await fleets.shown("shop")).rollout
+        assert shown is not None
+        assert (shown.stage, "`n1` among them: its case `stops` fails" in shown.why) == ("rolled_back", True)
+
+
+async def test_a_server_that_is_killed_goes_on_where_it_was(world: World) -> None:
+    """It has kept all of it at each step; what it did not see is no soak. Another server may go on as well."""
+    async with world.served() as (fleets, acts):
+        number = await begun(world, fleets, acts)
+        await world.said(fleets, "n1", TWO)
+        await world.passed(acts, 5)
+    world.now += 3_600_000
+    async with world.served("two") as (fleets, acts):
+        await world.said(fleets, "n1", TWO, counted=(45, 0))
+        await world.passed(acts, 1)
+        shown = (await fleets.shown("shop")).rollout
+        assert shown is not None
+        assert (shown.id, shown.stage, shown.ring) == (number, "running", "all")  # 5 s, 10 at most for the gap
+        assert await everyone(world, fleets, ONE) == [TWO] * 3
+
+
+async def test_two_servers_that_look_together_count_time_once(world: World) -> None:
+    async with world.served() as (fleets, acts), world.served("two") as (_, others):
+        await begun(world, fleets, acts)
+        await world.said(fleets, "n1", TWO)
+        for _ in range(6):
+            world.now += 1000
+            await asyncio.gather(acts.tick(), others.tick(), acts.tick())
+        shown = (await fleets.shown("shop")).rollout
+        assert shown is not None
+        assert shown.soaked_s == 6
+
+
+async def test_who_asks_does_not_approve_and_one_rollout_is_open_at_a_time(world: World) -> None:
+    async with world.served() as (fleets, acts):
+        await everyone(world, fleets, ONE)
+        rollout = await acts.propose(ROB, "shop", "v2", "")
+        with pytest.raises(ActForbidden, match="another risk officer"):
+            await acts.approve(ROB, rollout.id, "")
+        with pytest.raises(ActConflicts, match=f"rollout {rollout.id} of `v2` is proposed; end it first"):
+            await acts.propose(EVE, "shop", "v2", "")
+        with pytest.raises(ActConflicts, match="only one that runs"):
+            await acts.promote(EVE, rollout.id, "")
+        await acts.approve(RITA, rollout.id, "")
+        with pytest.raises(ActConflicts, match="waits for no approval"):
+            await acts.approve(RITA, rollout.id, "")
+        assert (await acts.promote(EVE, rollout.id, "")).ring == "all"
+        assert (await acts.promote(EVE, rollout.id, "")).stage == "done"
+        back = await acts.roll_back(EVE, rollout.id, "it was too much")
+        assert (back.stage, back.why) == ("rolled_back", "eve: it was too much")
+        with pytest.raises(ActConflicts, match="rolled back already"):
+            await acts.roll_back(EVE, rollout.id, "")
+        with pytest.raises(ThingUnknown, match="no rollout 99"):
+            await acts.roll_back(EVE, 99, "")
+        await acts.propose(EVE, "shop", "v2", "")
+        with pytest.raises(ActConflicts, match=f"rollout {rollout.id} is over"):
+            await acts.approve(RITA, rollout.id, "")
+        assert [act["act"] for act in world.acts()] == [
+            "rollout",
+            "approve",
+            "promote",
+            "promote",
+            "rollback",
+            "rollout",
+        ]
+
+
+async def test_a_version_is_one_that_is_signed_now(world: World) -> None:
+    async with world.served() as (fleets, acts):
+        with pytest.raises(ThingUnknown, match="none yet; no node has attested"):
+            await acts.propose(EVE, "shop", "v2", "")
+        await everyone(world, fleets, "")
+        for wrong in ("v3", THREE, "2222222", ""):
+            with pytest.raises(ThingUnknown, match=r"signed now: v2 \(222222222222\), v1 \(111111111111\)"):
+                await acts.propose(EVE, "shop", wrong, "")
+        with pytest.raises(ThingUnknown, match="no fleet `bank`"):
+            await acts.propose(EVE, "bank", "v2", "")
+        first = await acts.propose(EVE, "shop", "22222222", "")
+        assert (first.version, first.before) == ("v2", "")
+
+
+async def test_lists_are_added_to_and_taken_from(world: World) -> None:
+    async with world.served() as (fleets, acts):
+        with pytest.raises(NodeRefused, match="configuration `c"):
+            await world.said(fleets, "n1", configuration="c" * 64)
+        await acts.allow(ROB, "shop", "configuration", "c" * 64, "a new node", allowed=True)
+        await acts.allow(ROB, "shop", "configuration", "c" * 64, "again", allowed=True)
+        await world.said(fleets, "n1", configuration="c" * 64)
+        assert (await fleets.shown("shop")).allowed["configuration"] == ("c" * 64,)
+        await acts.allow(ROB, "shop", "configuration", "c" * 64, "", allowed=False)
+        with pytest.raises(NodeRefused):
+            await world.said(fleets, "n1", configuration="c" * 64)
+        with pytest.raises(ThingUnknown, match="what stands in the control server's file"):
+            await acts.allow(ROB, "shop", "configuration", "b" * 64, "", allowed=False)
+        assert [act["act"] for act in world.acts()] == ["allow", "allow", "disallow"]
+
+
+async def test_a_node_says_the_same_since_it_said_something_else(world: World) -> None:
+    async with world.served() as (fleets, _):
+        await world.said(fleets, "n1", ONE)
+        world.now += 30_000
+        await world.said(fleets, "n1", ONE)
+        world.now += 61_000
+        node = (await fleets.shown("shop")).nodes[0]
+        assert (node.since_s, node.heard_s, node.stale) == (91, 61, True)
+        await world.said(fleets, "n1", TWO)
+        assert (await fleets.shown("shop")).nodes[0].since_s == 0
+
+
+async def test_what_can_not_be_put_on_record_is_not_done(world: World) -> None:
+    async with world.served() as (fleets, acts):
+        await everyone(world, fleets, ONE)
+        await acts._journal.aclose()
+        with pytest.raises(ControlUnusable, match="can't be put on record"):
+            await acts.propose(EVE, "shop", "v2", "")
+        assert (await fleets.shown("shop")).rollout is None

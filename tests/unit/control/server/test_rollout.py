@@ -1,0 +1,171 @@
+"""How a rollout moves: rings in their order, no sooner than they were watched, and back for good."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from checkstream.config.control import Health, Ring
+from checkstream.control.server.judging import Judged
+from checkstream.control.server.rollout import Rollout, Seen, approved, promoted, ring_of, rolled_back, ticked, wanted
+
+NODES = tuple(f"node{number}" for number in range(40))
+RINGS = (
+    Ring(name="canary", nodes=("node7",), percent=10, soak_s=20),
+    Ring(name="half", percent=50, soak_s=30),
+    Ring(name="all", percent=100, soak_s=10),
+)
+HEALTH = Health(reach_s=60)
+FINE, WORSE, FEW = Judged(enough=True), Judged(worse="stops", enough=True), Judged(enough=False)
+
+
+def proposed(**more: Any) -> Rollout:
+    given = {"before": "old", "before_version": "1", **more}
+    return Rollout(fleet="shop", digest="new", version="2", asked_by="eve", **given)
+
+
+def begun(**more: Any) -> Rollout:
+    return approved(proposed(**more), "rob", 0, NODES, RINGS)
+
+
+def seen(now_s: float, *, missing: dict[str, str] | None = None, present: int = 5, judged: Judged = FINE) -> Seen:
+    return Seen(now_ms=int(now_s * 1000), missing=missing or {}, present=present, judged=judged)
+
+
+def watched(rollout: Rollout, seconds: int, **more: Any) -> Rollout:
+    """Look each second."""
+    start = rollout.ticked_ms // 1000
+    for second in range(start + 1, start + seconds + 1):
+        rollout = ticked(rollout, seen(second, **more), NODES, RINGS, HEALTH)
+    return rollout
+
+
+def reached(rollout: Rollout) -> set[str]:
+    return {node for node in NODES if wanted(rollout, node, RINGS)[0] == "new"}
+
+
+def test_rings_hold_about_as_many_as_they_say_and_only_grow() -> None:
+    places = [ring_of(f"n{number}", RINGS) for number in range(2000)]
+    assert 0.07 < places.count(0) / 2000 < 0.13
+    assert 0.36 < places.count(1) / 2000 < 0.44
+    assert ring_of("node7", RINGS) == 0
+    wider = (Ring(name="canary", percent=20), *RINGS[1:])
+    assert all(ring_of(node, wider) <= ring_of(node, RINGS) for node in NODES if node != "node7")
+    assert {ring_of(node, (Ring(name="all", percent=100),)) for node in NODES} == {0}
+
+
+def test_a_rollout_goes_ring_by_ring_as_each_was_watched() -> None:
+    assert reached(proposed()) == set()
+    rollout = begun()
+    canary = {node for node in NODES if ring_of(node, RINGS) == 0}
+    assert reached(rollout) == canary
+    assert "node7" in canary
+    assert reached(watched(rollout, 19)) == canary
+    rollout = watched(rollout, 20)
+    assert rollout.ring == 1
+    assert reached(rollout) == {node for node in NODES if ring_of(node, RINGS) <= 1}
+    rollout = watched(rollout, 30)
+    assert (rollout.ring, reached(rollout)) == (2, set(NODES))
+    assert watched(rollout, 9).stage == "running"
+    assert watched(rollout, 10).stage == "done"
+    assert watched(watched(rollout, 10), 100, judged=WORSE).stage == "done"  # what is done is not looked at
+
+
+def test_one_that_does_worse_is_taken_back_at_once_and_stays_so() -> None:
+    rollout = watched(watched(begun(), 25), 1, judged=WORSE)
+    assert (rollout.stage, rollout.why, reached(rollout)) == ("rolled_back", "stops", set())
+    assert wanted(rollout, "node7", RINGS) == ("old", "1")
+    assert watched(rollout, 100) == rollout
+
+
+def test_nodes_that_do_not_have_it_are_waited_for_and_then_it_is_taken_back() -> None:
+    lacking: dict[str, Any] = {"missing": {"node7": "its case `stops` fails"}}
+    rollout = watched(begun(), 60, **lacking)
+    assert (rollout.stage, rollout.soaked_ms) == ("running", 0)
+    assert rollout.why == "1 of 5 nodes have it not in force yet, `node7` among them: its case `stops` fails"
+    assert watched(rollout, 20).ring == 1  # it has come after all
+    back = watched(rollout, 1, **lacking)
+    assert (back.stage, back.why.startswith("after 60 s 1 of 5 nodes")) == ("rolled_back", True)
+
+
+def test_a_node_that_is_away_for_a_while_costs_its_ring_that_time_alone() -> None:
+    rollout = watched(watched(watched(begun(), 15), 5, missing={"node7": ""}), 4)
+    assert (rollout.ring, rollout.soaked_ms) == (0, 19_000)
+    assert watched(rollout, 1).ring == 1
+
+
+def test_where_nobody_is_there_it_waits() -> None:
+    rollout = watched(begun(), 500, present=0)
+    assert (rollout.stage, rollout.ring, rollout.why) == ("running", 0, "no node of this ring has been heard of lately")
+
+
+def test_too_few_exchanges_wait_for_a_person_unless_told_otherwise() -> None:
+    rollout = watched(begun(), 100, judged=FEW)
+    assert (rollout.ring, rollout.why.startswith("fewer than 100 exchanges, under this bundle or")) == (0, True)
+    assert promoted(rollout, NODES, RINGS).ring == 1
+    quiet = msgspec.structs.replace(HEALTH, quiet="advance")
+    assert ticked(rollout, seen(101, judged=FEW), NODES, RINGS, quiet).ring == 1
+    first = watched(begun(before=""), 20, judged=FEW)  # there is none that it could be held against
+    assert first.ring == 1
+
+
+def test_hours_in_which_nobody_watched_are_no_soak_and_a_clock_that_jumps_is_no_hour() -> None:
+    rollout = watched(begun(), 5)
+    for now_s in (7200, 100, 99):
+        rollout = ticked(rollout, seen(now_s), NODES, RINGS, HEALTH)
+    assert rollout.ring == 0
+    assert rollout.soaked_ms == 5_000 + 10_000
+
+
+def test_rings_without_nodes_are_passed_over() -> None:
+    few = ("node7", "x")
+    rollout = approved(proposed(), "rob", 0, few, RINGS)
+    rings = {ring_of(node, RINGS) for node in few}
+    path = [rollout.ring]
+    while rollout.stage == "running":
+        rollout = promoted(rollout, few, RINGS)
+        path.append(rollout.ring)
+    assert path[:-1] == sorted(rings)
+    assert approved(proposed(), "rob", 0, (), RINGS).stage == "done"  # a fleet without nodes
+
+
+@given(
+    st.lists(
+        st.tuples(st.floats(-5, 30), st.booleans(), st.integers(0, 3), st.sampled_from([FINE, FINE, FINE, FEW, WORSE])),
+        max_size=60,
+    )
+)
+def test_whatever_happens_rings_come_in_order_and_none_unwatched(steps: list[Any]) -> None:
+    rollout, now = begun(), 0.0
+    before: set[str] = reached(rollout)
+    for elapsed, is_missing, present, said in steps:
+        now += elapsed
+        lacking = {"node7": ""} if is_missing else {}
+        after = ticked(rollout, seen(now, missing=lacking, present=present, judged=said), NODES, RINGS, HEALTH)
+        if after.stage == "rolled_back":
+            assert reached(after) == set()
+            assert said is WORSE or is_missing
+            return
+        assert before <= reached(after)
+        assert after.ring - rollout.ring in {0, 1}
+        if after.ring != rollout.ring or after.stage != rollout.stage:
+            assert rollout.soaked_ms + min(max(elapsed, 0), 10) * 1000 >= RINGS[rollout.ring].soak_s * 1000 - 1
+            assert not lacking
+            assert present
+            assert said is FINE
+        rollout, before = after, reached(after)
+
+
+def test_a_rollout_is_read_back_as_it_was_kept() -> None:
+    rollout = rolled_back(watched(begun(), 25), "said so")
+    assert msgspec.json.decode(msgspec.json.encode(rollout), type=Rollout) == rollout
+
+
+@pytest.mark.parametrize("stage", ["proposed", "done", "rolled_back"])
+def test_what_does_not_run_is_not_moved_by_looks(stage: str) -> None:
+    rollout = msgspec.structs.replace(begun(), stage=stage)
+    assert ticked(rollout, seen(9999, judged=WORSE), NODES, RINGS, HEALTH) == rollout
