@@ -26,7 +26,7 @@ from checkstream.app.models import OpenModel
 from checkstream.app.turns import collect_due
 from checkstream.audit.journal import Journal, JournalSettings
 from checkstream.audit.keys import AuditKey, key_from_text, load_key
-from checkstream.config import AuditSettings, ConversationSettings, RecordSettings, Server, reveal
+from checkstream.config import AuditSettings, Config, ConversationSettings, RecordSettings, Server, reveal
 from checkstream.config.secrets import audit_key
 from checkstream.console import Console, open_console
 from checkstream.errors import AuditError
@@ -47,6 +47,7 @@ from checkstream.proxy.recorder import Recorder, RecorderSettings
 from checkstream.proxy.request import Intake, Proxy
 from checkstream.proxy.trail import Trail
 from checkstream.sealed import open_conversations, open_tools, open_vault
+from checkstream.sealed.opening import long_secret
 from checkstream.telemetry.logs import LibraryLogs, Log, open_log
 from checkstream.telemetry.metrics import Metrics
 
@@ -107,6 +108,7 @@ async def open_parts(
         log = log.bind(worker=member.welcome.slot)
     opening.callback(_heard_of_libraries(log))
     key, journal = await thread(open_journal, config.audit, "serve")
+    digests = await thread(_digests, key, config)
     closed(_close_journal, journal)
     metrics = Metrics()
     counts = Counted(metrics, log)
@@ -152,7 +154,7 @@ async def open_parts(
         intake=intake,
         routes=lambda: current.force.routes,
         trail=trail,
-        digest=key.digest,
+        digests=digests,
         counts=counts,
         conversations=conversations,
         vault=vault,
@@ -298,6 +300,19 @@ def open_journal(settings: AuditSettings, process: str) -> tuple[AuditKey, Journ
         process=f"{process}-{os.getpid()}",
     )
     return key, journal
+
+
+def _digests(key: AuditKey, config: Config) -> Callable[[str | None], Callable[[str], str]]:
+    """Return, by caller, what makes digests of texts: where they leave this node, each caller's are its own. Blocks.
+
+    Raises:
+        ConfigError: the salt can't be read.
+        VaultFailed: it is too short.
+    """
+    if config.control is None:
+        return lambda _: key.digest
+    salt = config.telemetry.salt
+    return key.by_tenant(None if salt is None else long_secret(salt, "telemetry.salt"))
 
 
 def _open_conversations(settings: ConversationSettings | None, member: Member | None) -> Memory | None:

@@ -9,11 +9,13 @@ Source: HKDF RFC 5869, Ed25519 RFC 8032, HMAC RFC 2104.
 from __future__ import annotations
 
 import contextlib
+import functools
 import hashlib
 import hmac
 import os
 import secrets
 import stat
+from collections.abc import Callable
 from pathlib import Path
 
 from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
@@ -25,8 +27,11 @@ from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat,
 from checkstream.errors import AuditError
 
 SECRET_BYTES = 32
+_TENANTS_KNOWN = 1024
+"""Whose keys are at hand; another's is derived in some microseconds."""
 _SIGNING = b"checkstream audit v1: signing heads"
 _DIGESTS = b"checkstream audit v1: span digests"
+_TENANTS = b"checkstream audit v1: span digests of "
 
 
 class PublicKey:
@@ -63,6 +68,7 @@ class AuditKey:
             raise AuditError(f"the audit key has {len(secret)} bytes; it needs at least {SECRET_BYTES}")
         self._signing = Ed25519PrivateKey.from_private_bytes(_derive(secret, _SIGNING))
         self._digests = _derive(secret, _DIGESTS)
+        self._tenants = _derive(secret, _TENANTS)
         self.public = PublicKey(self._signing.public_key())
 
     def sign(self, message: bytes) -> bytes:
@@ -71,7 +77,28 @@ class AuditKey:
 
     def digest(self, text: str) -> str:
         """Return the keyed digest of a span's text, hex: equal texts give equal digests, and only with the secret."""
-        return hmac.new(self._digests, text.encode("utf-8", "surrogatepass"), "sha256").hexdigest()
+        return _digest(self._digests, text)
+
+    def by_tenant(self, salt: bytes | None) -> Callable[[str | None], Callable[[str], str]]:
+        """Return what gives each tenant (a caller's name, None: of those without) its keyed digest of a text.
+
+        Equal texts of two tenants give other digests, those of one tenant equal ones wherever the salt is the same.
+
+        Args:
+            salt: a secret that nodes have in common; None: this key's own, so that digests are of this node.
+        """
+        secret = self._tenants if salt is None else salt
+
+        @functools.lru_cache(maxsize=_TENANTS_KNOWN)
+        def of(tenant: str | None) -> Callable[[str], str]:
+            name = b"\x00" if tenant is None else b"\x01" + tenant.encode("utf-8", "surrogatepass")
+            return functools.partial(_digest, _derive(secret, _TENANTS + name))
+
+        return of
+
+
+def _digest(key: bytes, text: str) -> str:
+    return hmac.new(key, text.encode("utf-8", "surrogatepass"), "sha256").hexdigest()
 
 
 def _derive(secret: bytes, purpose: bytes) -> bytes:

@@ -34,10 +34,12 @@ from checkstream.config.settings import (
     ConversationSettings,
     Deadline,
     HoldbackSettings,
+    LogSettings,
     Match,
     RecordSettings,
     RouteSettings,
     TelemetrySettings,
+    Told,
 )
 from checkstream.config.trusted import EmbedderKind, EvidenceSettings
 
@@ -61,6 +63,7 @@ __all__ = [
     "HoldbackSettings",
     "JobsSettings",
     "Limits",
+    "LogSettings",
     "Match",
     "ModelSource",
     "OwnModel",
@@ -72,6 +75,7 @@ __all__ = [
     "Secret",
     "Server",
     "TelemetrySettings",
+    "Told",
     "ToolSettings",
     "Upstream",
     "WebhookSettings",

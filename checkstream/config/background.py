@@ -247,6 +247,10 @@ class ControlSettings(Settings, frozen=True):
     """File of the node's private key (PEM, Ed25519), for nobody else to read; `checkstream bundle key` makes it."""
     ca: str | None = None
     """File with the certificate that the server's is signed with, if that is one of your own."""
+    certificate: str | None = None
+    """File of this node's certificate (PEM), for servers that ask for one; read anew when it changes."""
+    certificate_key: str | None = None
+    """File of its private key."""
     poll_s: Annotated[int, Meta(ge=1, le=3600)] = 15
     """How often it attests, give or take a fifth."""
 
@@ -261,6 +265,8 @@ class ControlSettings(Settings, frozen=True):
             raise ValueError(f"`{self.url}` is no address of a server; write `https://control.example:8100`")
         if parts.scheme == "http" and parts.hostname not in _LOOPBACK:
             raise ValueError(f"`{self.url}` would be asked in the clear; write `https://`")
+        if (self.certificate is None) != (self.certificate_key is None):
+            raise ValueError("`certificate` and `certificate_key` belong together; write both, or neither")
 
 
 class JobsSettings(Settings, frozen=True):

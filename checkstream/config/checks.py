@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
 
 from checkstream.config.default import PASSED_PATHS
@@ -49,11 +49,26 @@ def cross_check(config: Config, positions: Sequence[int], tree: Node, source: no
     if config.control is not None and config.bundles is None:
         reason = "`control` says which bundle a node is to have, and there is no `bundles`"
         source.fault(tree.at("control").place, reason, "add `bundles`, with `source`, `root` and `name`")
+    _check_privacy(config, names, tree, source)
     _check_secrets(config, positions, tree, source)
     kept, named = config.conversations, config.pseudonyms
     if kept is not None and named is not None and named.file is not None and kept.file == named.file:
         reason = f"`{named.file}` keeps conversations, too, which have other bounds"
         source.fault(tree.at("pseudonyms", "store").place, reason, "give each a file of its own")
+
+
+def _check_privacy(config: Config, routes: Collection[str], tree: Node, source: nodes.Source) -> None:
+    """Report names that nobody has: what they were to keep private would be told."""
+    node, callers = tree.at("telemetry"), config.server.callers
+    for name in config.telemetry.privacy_of_routes:
+        if name not in routes:
+            place = node.at("privacy_of_routes", name).place
+            source.fault(place, f"there is no route `{name}`", f"defined: {', '.join(sorted(routes)) or 'none'}")
+    known = [caller.name for caller in callers] if isinstance(callers, list) else []
+    for name in config.telemetry.privacy_of_callers:
+        if name not in known:
+            place = node.at("privacy_of_callers", name).place
+            source.fault(place, f"there is no caller `{name}`", f"defined: {', '.join(known) or 'none'}")
 
 
 def _check_policy(reference: str, node: Node, source: nodes.Source, *, bundled: bool) -> None:
@@ -208,6 +223,8 @@ def warnings(config: Config) -> list[str]:
         for name, settings in kept.items()
         if config.fleet is not None and settings is not None and not (settings.store or "").startswith("redis")
     ]
+    if config.control is not None and config.telemetry.salt is None and config.telemetry.privacy == "decisions":
+        found.append("telemetry.salt is not given: whether two nodes have found the same can't be told")
     return found
 
 

@@ -14,7 +14,7 @@ from checkstream.config.parts import Name, Secret, Settings
 from checkstream.config.paths import with_files
 from checkstream.config.reader import build, read_tree
 from checkstream.config.servers import parse_address
-from checkstream.config.settings import AuditSettings, TelemetrySettings
+from checkstream.config.settings import AuditSettings, LogSettings
 from checkstream.core.policy import nodes as yaml_nodes
 from checkstream.errors import ConfigError, Fault
 
@@ -139,7 +139,11 @@ class ControlConfig(Settings, frozen=True):
     """Where every act of people, and of the server itself, is kept."""
     alerts: AlertSettings = AlertSettings()
     """What people are told unasked, and who."""
-    telemetry: TelemetrySettings = TelemetrySettings()
+    retention_days: Annotated[int, Meta(ge=1, le=3650)] = 90
+    """How long what nodes tell of their exchanges is kept."""
+    silent_s: Annotated[int, Meta(ge=10, le=86_400)] = 300
+    """A node that attests and tells nothing of its audit chains for so long is silent, which is an event."""
+    telemetry: LogSettings = LogSettings()
     """How logs are written."""
 
     def __post_init__(self) -> None:

@@ -24,7 +24,7 @@ from checkstream.config.files import read_file
 from checkstream.config.paths import absolute
 from checkstream.config.reader import Node, build, read_tree
 from checkstream.config.servers import Server, Upstream
-from checkstream.config.settings import AuditSettings, Config, RouteSettings
+from checkstream.config.settings import AuditSettings, Config, RouteSettings, TelemetrySettings
 from checkstream.config.trusted import EvidenceSettings
 from checkstream.core.policy import nodes
 from checkstream.errors import ConfigError, Fault
@@ -185,6 +185,8 @@ def _sound_parts(tree: Node, name: str, content: str | bytes) -> tuple[Config, l
         fleet=sound(parts["fleet"], FleetSettings) if "fleet" in parts else None,
         jobs=(sound(parts["jobs"], JobsSettings) if "jobs" in parts else None) or JobsSettings(),
         evidence=(sound(parts["evidence"], EvidenceSettings) if "evidence" in parts else None) or EvidenceSettings(),
+        telemetry=(sound(parts["telemetry"], TelemetrySettings) if "telemetry" in parts else None)
+        or TelemetrySettings(),
         verifier=(sound(parts["verifier"], VerifierSettings) if "verifier" in parts else None) or VerifierSettings(),
     )
     return config, [position for position, route in enumerate(found) if route is not None]

@@ -67,8 +67,8 @@ def _bundles(given: BundleSettings, base: Path) -> BundleSettings:
 
 
 def _control(given: ControlSettings, base: Path) -> ControlSettings:
-    ca = None if given.ca is None else str(base / given.ca)
-    return _replace(given, key=str(base / given.key), ca=ca)
+    files = {name: getattr(given, name) for name in ("key", "ca", "certificate", "certificate_key")}
+    return _replace(given, **{name: None if file is None else str(base / file) for name, file in files.items()})
 
 
 def _evidence(given: EvidenceSettings, base: Path) -> EvidenceSettings:

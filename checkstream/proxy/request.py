@@ -93,7 +93,7 @@ class Proxy:
         intake: Intake,
         routes: Callable[[], Sequence[Route]],
         trail: Trail,
-        digest: Callable[[str], str],
+        digests: Callable[[str | None], Callable[[str], str]],
         counts: Counted,
         conversations: Past | None = None,
         vault: Names | None = None,
@@ -109,7 +109,7 @@ class Proxy:
             intake: Callers and limits.
             routes: Returns the routes in force; asked once for each request.
             trail: Takes the records.
-            digest: Keyed digest of a text, hex.
+            digests: By caller, the keyed digest of a text, hex.
             counts: Takes metrics and logs.
             tools: Keeps how tools of servers were described; without it this process remembers what it has seen.
             vault: Keeps what stands for whose data in a conversation; without it names are of one request.
@@ -129,7 +129,7 @@ class Proxy:
         self._routes = routes
         self._in_use = collections.Counter[Classifiers]()
         self._trail = trail
-        self._digest = digest
+        self._digests = digests
         self._counts = counts
         self._confirmations = confirmations or Confirmations()
         self._quiet = QuietTexts()
@@ -282,7 +282,7 @@ class Proxy:
         route, body, caller = guarded.route, sent.body, sent.identity.name
         sessions = None
         if isinstance(guarded.surface, Mcp):  # a server of tools knows nobody behind the proxy
-            sessions = Sessions(self._digest, route.upstream.name, caller)
+            sessions = Sessions(self._digests(caller), route.upstream.name, caller)
         outgoing, envelope = read_around(
             request, sent, route=guarded.route, plan=guarded.plan, surface=guarded.surface, sessions=sessions
         )
@@ -342,7 +342,7 @@ class Proxy:
         guard: Machine = machine_for(
             surface,
             plan,
-            self._digest,
+            self._digests(caller),
             stream=stream,
             clock=time.perf_counter,
             quiet=quiet,

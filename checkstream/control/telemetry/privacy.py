@@ -14,17 +14,16 @@ was silent or off.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Literal
 
 import msgspec
 
 from checkstream.audit.chain import Record
+from checkstream.config import Told
 from checkstream.control.telemetry.delivery import At, Count, Link, Run, Skipped
 from checkstream.control.telemetry.minutes import Minutes, minute_of
 from checkstream.control.telemetry.records import digest_of, exchange_of
 
-Mode = Literal["none", "aggregate", "decisions"]
-STRICTNESS: tuple[Mode, ...] = ("none", "aggregate", "decisions")
+STRICTNESS: tuple[Told, ...] = ("none", "aggregate", "decisions")
 """From the one that tells least."""
 LONGEST = 1_048_576
 """Of a record that leaves whole, in bytes; of a longer one only the link does."""
@@ -33,12 +32,12 @@ LONGEST = 1_048_576
 class Privacy(msgspec.Struct, frozen=True, kw_only=True):
     """What leaves, by route and by caller."""
 
-    usual: Mode = "decisions"
+    usual: Told = "decisions"
     """Where neither has a word of its own."""
-    routes: Mapping[str, Mode] = {}
-    callers: Mapping[str, Mode] = {}
+    routes: Mapping[str, Told] = {}
+    callers: Mapping[str, Told] = {}
 
-    def of(self, route: str, caller: str | None) -> Mode:
+    def of(self, route: str, caller: str | None) -> Told:
         """Return what leaves of an exchange: where route and caller both say something, the one that tells less."""
         said = [self.routes.get(route), None if caller is None else self.callers.get(caller)]
         return min((mode for mode in said if mode is not None), key=STRICTNESS.index, default=self.usual)
@@ -72,7 +71,7 @@ def run_of(
     return Run(chain=chain, after=after, items=tuple(items), counts=counts, skipped=skipped)
 
 
-def _mode(record: Record, privacy: Privacy) -> Mode:
+def _mode(record: Record, privacy: Privacy) -> Told:
     if record.kind not in ("stream", "pass"):
         return "decisions"
     route, caller = record.body.get("route"), record.body.get("caller")

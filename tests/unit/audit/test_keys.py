@@ -94,3 +94,17 @@ def test_processes_that_start_at_once_agree_on_one_key(tmp_path: Path) -> None:
     with multiprocessing.get_context("spawn").Pool(2) as pool:
         names = pool.map(_name, [tmp_path / "audit.key"] * 6)
     assert len(set(names)) == 1
+
+
+def test_digests_of_a_tenant_are_equal_where_the_salt_is_and_never_those_of_another() -> None:
+    one, two = AuditKey(b"a" * 32), AuditKey(b"b" * 32)
+    here, there = one.by_tenant(b"s" * 32), two.by_tenant(b"s" * 32)
+    names = [None, "", "app1", "app2", "\ud800"]
+    for name in names:
+        assert here(name)("text") == there(name)("text")
+        assert here(name)("text") != here(name)("texts")
+        assert one.by_tenant(None)(name)("text") == one.by_tenant(None)(name)("text")
+        others = {two.by_tenant(None)(name)("text"), one.by_tenant(b"t" * 32)(name)("text"), one.digest("text")}
+        assert here(name)("text") not in others
+        assert one.by_tenant(None)(name)("text") not in others
+    assert len({here(name)("text") for name in names}) == len(names)

@@ -11,10 +11,11 @@ from hypothesis import strategies as st
 
 from checkstream.audit.chain import Record, read
 from checkstream.audit.entries import AnyEntry, PassEntry, StreamEntry
+from checkstream.config import Told
 from checkstream.control.telemetry import privacy as module
 from checkstream.control.telemetry.delivery import At
 from checkstream.control.telemetry.minutes import HELD_MS, Minutes, bound_of, minute_of, moment_of
-from checkstream.control.telemetry.privacy import STRICTNESS, Mode, Privacy, run_of
+from checkstream.control.telemetry.privacy import STRICTNESS, Privacy, run_of
 from checkstream.control.telemetry.records import exchange_of
 from tests.records import record, seal_all, start, stream, verdict
 
@@ -24,7 +25,7 @@ _SAID = st.none() | _MODES
 
 @given(_MODES, _SAID, _SAID)
 def test_where_route_and_caller_both_say_something_the_one_that_tells_less_counts(
-    usual: Mode, route: Mode | None, caller: Mode | None
+    usual: Told, route: Told | None, caller: Told | None
 ) -> None:
     privacy = Privacy(
         usual=usual, routes={} if route is None else {"r": route}, callers={} if caller is None else {"c": caller}
