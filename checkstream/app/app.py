@@ -188,9 +188,8 @@ class App:
             if self._member is None or self._member.welcome.first:
                 running.append(tasks.create_task(self._look_for_upstreams()))
             if self._member is None and self._config.bundles is not None and self._config_file is not None:
-                looks = self._parts.metrics.bundle_looks
                 tell = None if self._config.control is None else self._told_of_itself
-                following = follow(self._config_file, self._log, lambda outcome: looks.of(outcome).inc(), tell)
+                following = follow(self._config_file, self._log, self._parts.metrics, tell)
                 running.append(tasks.create_task(following))
             await stop.wait()
             for task in running:

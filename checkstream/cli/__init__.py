@@ -37,6 +37,7 @@ _GROUPS = {
     "ingest": "bring trusted documents into the store of evidence",
     "bundle": "build, sign, publish and fetch signed bundles of policies",
     "control": "look after many nodes: what each is to have in force, and what it has",
+    "telemetry": "send the audit log to a control server",
     "fingerprint": "make the file by which a policy knows texts that must not be recited",
     "completion": "print what a shell needs to complete commands",
 }

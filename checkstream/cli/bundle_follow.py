@@ -1,7 +1,7 @@
 """`checkstream bundle follow`: look for newer bundles, again and again, on behalf of a proxy: its agent.
 
-With a control server it attests to it, and has the bundle that it names. What else a node does beside its proxy, such
-as shipping telemetry, is one more task in `_beside`.
+With a control server it attests to it, has the bundle that it names, and ships the audit log to it: each is a task of
+`_beside`.
 """
 
 from __future__ import annotations
@@ -24,16 +24,20 @@ from checkstream.app.agent import Agent
 from checkstream.app.bundles import approved, compiled, opened
 from checkstream.app.following import Follower, Found, Pointer
 from checkstream.app.force import configuration_hash
+from checkstream.app.shipping import opened_shipper
 from checkstream.cli.bundle_test import failing
 from checkstream.cli.results import safe, write_json
+from checkstream.cli.telemetry import say_shipped
 from checkstream.config import BundleSettings, Config, ControlSettings, load_config, read_file
 from checkstream.control.attestation import Running
 from checkstream.control.bundles import fetching
 from checkstream.control.bundles.look import Look
 from checkstream.control.client import opened_client
 from checkstream.control.identity import NodeKey
-from checkstream.errors import BundleError, BundleRefused
+from checkstream.control.telemetry.shipper import Shipped
+from checkstream.errors import BundleError, BundleRefused, CheckstreamError
 
+_AGAIN_S = 60.0
 _SPREAD = 0.2
 """Of `poll_s`: nodes that began together don't ask together."""
 
@@ -97,6 +101,20 @@ async def _beside(file: Path, config: Config, told: _Told, *, as_json: bool) -> 
     """Do all that is done beside a proxy, each as a task, for ever."""
     async with _looking(file, config, lambda: told.running) as look, asyncio.TaskGroup() as tasks:
         tasks.create_task(_again_and_again(look, config, as_json=as_json))
+        if config.control is not None:
+            tasks.create_task(_ship(config, as_json=as_json))
+
+
+async def _ship(config: Config, *, as_json: bool) -> None:
+    """Ship for ever; where it can't be begun, bundles are looked for all the same."""
+    while True:
+        try:
+            async with opened_shipper(config) as shipper:
+                await shipper.run(lambda shipped: say_shipped(shipped, as_json=as_json))
+        except CheckstreamError as error:
+            failed = Shipped(shipping="unreadable", reason=str(error), wait_s=_AGAIN_S)
+            say_shipped(failed, as_json=as_json)
+            await asyncio.sleep(failed.wait_s)
 
 
 async def _again_and_again(look: Callable[[], Awaitable[Look]], config: Config, *, as_json: bool) -> None:

@@ -1,4 +1,4 @@
-"""Beside a proxy, a process that looks for newer bundles: whatever a bundle is, it costs streams nothing (G33)."""
+"""Beside a proxy, a process that looks for newer bundles and ships the audit log: it costs streams nothing (G33)."""
 
 from __future__ import annotations
 
@@ -13,9 +13,11 @@ import msgspec
 
 from checkstream.control.attestation import Running
 from checkstream.control.bundles.look import Look
+from checkstream.control.telemetry.shipper import Shipped
 from checkstream.processes.child import program
 from checkstream.processes.restarts import Restarts
 from checkstream.telemetry.logs import Log
+from checkstream.telemetry.metrics import Metrics
 
 _MAX_LINE = 1 << 20
 _END_S = 10.0
@@ -27,26 +29,26 @@ Tell = Callable[[], Awaitable[Running]]
 """Returns what the proxy has in force, and what it has counted."""
 
 
-async def follow(config_file: Path, log: Log, count: Callable[[str], None], tell: Tell | None) -> None:
+async def follow(config_file: Path, log: Log, metrics: Metrics, tell: Tell | None) -> None:
     """Have a process look for newer bundles, and another when it ends, until cancelled.
 
     Args:
         config_file: Names the bundle.
         log: Hears of what is new.
-        count: Hears what each look came to.
+        metrics: Count what each look came to, and each delivery.
         tell: What that process is told of this one, for a control server; None: nothing.
     """
-    restarts, said = Restarts(), Said(log)
+    restarts, said = Restarts(), Said(log, metrics)
     while True:
         began = asyncio.get_running_loop().time()
-        code = await _run(config_file, said, count, tell)
-        count("failed")
+        code = await _run(config_file, said, tell)
+        metrics.bundle_looks.of("failed").inc()
         wait_s = restarts.after("crash", asyncio.get_running_loop().time() - began, 0.5)
         log.error("bundle.follower_ended", code=code, next_in_s=round(wait_s, 1))
         await asyncio.sleep(wait_s)
 
 
-async def _run(config_file: Path, said: Said, count: Callable[[str], None], tell: Tell | None) -> int | None:
+async def _run(config_file: Path, said: Said, tell: Tell | None) -> int | None:
     command = (*program(), "bundle", "follow", "--config", str(config_file), "--json", "--while-open")
     try:
         process = await asyncio.create_subprocess_exec(
@@ -59,9 +61,10 @@ async def _run(config_file: Path, said: Said, count: Callable[[str], None], tell
         if process.stdout is not None:
             while line := await process.stdout.readline():
                 with contextlib.suppress(msgspec.DecodeError):
-                    look = msgspec.json.decode(line, type=Look)
-                    count(look.outcome)
-                    said.hear(look)
+                    if b'"shipping"' in line:
+                        said.hear_shipped(msgspec.json.decode(line, type=Shipped))
+                    else:
+                        said.hear(msgspec.json.decode(line, type=Look))
         return await process.wait()
     except ValueError:  # a line without end
         return None
@@ -96,15 +99,37 @@ async def _end(process: asyncio.subprocess.Process) -> None:
 
 
 class Said:
-    """What has been said of looks: the same is not said again."""
+    """What has been said of looks and of deliveries: the same is not said again, but counted."""
 
-    def __init__(self, log: Log) -> None:
+    def __init__(self, log: Log, metrics: Metrics) -> None:
         """Nothing has been said."""
         self._log = log
+        self._metrics = metrics
         self._last = ("", "", "")
+        self._shipping = ("sent", "")
+
+    def hear_shipped(self, shipped: Shipped) -> None:
+        """Count what a delivery came to, and say it if that is news."""
+        if shipped.shipping != "idle":
+            self._metrics.telemetry_attempts.of(shipped.shipping).inc()
+        self._metrics.telemetry_records.of("sent").inc(shipped.records)
+        self._metrics.telemetry_records.of("skipped").inc(shipped.skipped)
+        self._metrics.telemetry_waiting.set(shipped.waiting)
+        if shipped.skipped:
+            self._log.error("telemetry.skipped", records=shipped.skipped, waiting_bytes=shipped.waiting)
+        now = "sent" if shipped.shipping == "idle" else shipped.shipping, shipped.reason
+        before, self._shipping = self._shipping, now
+        if now == before:
+            return
+        if shipped.reason:
+            tell = self._log.warning if shipped.shipping == "unreachable" else self._log.error
+            tell(f"telemetry.{shipped.shipping}", reason=shipped.reason, waiting_bytes=shipped.waiting)
+        else:
+            self._log.info("telemetry.sent", waiting_bytes=shipped.waiting)
 
     def hear(self, look: Look) -> None:
-        """Say what a look came to, if that is news."""
+        """Count what a look came to, and say it if that is news."""
+        self._metrics.bundle_looks.of(look.outcome).inc()
         now = look.outcome, look.digest, look.reason
         before, self._last = self._last, now
         if now == before:

@@ -155,9 +155,8 @@ class Parent:
                 self._say_listening(first)
                 self._begin(self._rolling.watch(hup))
                 if self._config.bundles is not None and self._config_file is not None:
-                    looks = self._whole.own.bundle_looks
                     telling = None if self._config.control is None else self._told_of_all
-                    self._begin(follow(self._config_file, self._log, lambda outcome: looks.of(outcome).inc(), telling))
+                    self._begin(follow(self._config_file, self._log, self._whole.own, telling))
                 self._begin(self._hand_over(usr2, stop))
             await stop.wait()
         return 0

@@ -107,6 +107,9 @@ SPECS = (
     MetricSpec("checkstream_route_policies", "gauge", "1: in force on a route", ("route", "policy"), common=True),
     MetricSpec("checkstream_reloads_total", "counter", "Loads of configuration and policies", ("outcome",)),
     MetricSpec("checkstream_bundle_looks_total", "counter", "Looks for a newer bundle", ("outcome",)),
+    MetricSpec("checkstream_telemetry_attempts_total", "counter", "Deliveries to the control server", ("outcome",)),
+    MetricSpec("checkstream_telemetry_records_total", "counter", "Records for the control server", ("outcome",)),
+    MetricSpec("checkstream_telemetry_waiting_bytes", "gauge", "Bytes of the audit log that wait to be sent"),
     MetricSpec("checkstream_fleet_machines", "gauge", "Machines that count as one; 0: none are known"),
     MetricSpec("checkstream_tokens_total", "counter", "Tokens seen (prompt: in, answer: out)", _OF_TOKENS),
 )
@@ -251,6 +254,9 @@ class Metrics:
         self.route_policies = self._make(Gauge, "checkstream_route_policies")
         self.reloads = Family(self._make(Counter, "checkstream_reloads_total"), 1)
         self.bundle_looks = Family(self._make(Counter, "checkstream_bundle_looks_total"), 1)
+        self.telemetry_attempts = Family(self._make(Counter, "checkstream_telemetry_attempts_total"), 1)
+        self.telemetry_records = Family(self._make(Counter, "checkstream_telemetry_records_total"), 1)
+        self.telemetry_waiting = self._make(Gauge, "checkstream_telemetry_waiting_bytes")
         self.fleet_machines = self._make(Gauge, "checkstream_fleet_machines")
         self.tokens = Family(self._make(Counter, "checkstream_tokens_total"), 3)
 

@@ -24,6 +24,8 @@ class Composed(msgspec.Struct, frozen=True, kw_only=True):
     """Of each chain in it, where the next run begins."""
     more: bool
     """The log has more that could be sent at once."""
+    left: int
+    """Bytes of the log that wait when this has been taken."""
     skipped: int
     """Records that are not sent, whatever the reason."""
     faults: Mapping[str, str]
@@ -35,6 +37,7 @@ class _Work:
 
     def __init__(self, most_bytes: int, most_records: int) -> None:
         self.left = most_bytes
+        self.bytes = 0
         self.records = min(most_records, MOST_ITEMS)
         self.runs: list[Run] = []
         self.ends: dict[str, Place] = {}
@@ -101,7 +104,10 @@ class Composer:
         for chain in positions.keys() - known.keys():
             self._say(work, Run(chain=chain, after=positions[chain], ends=At()))
         delivery = Delivery(number=number, time_ms=time_ms, keys=self._keys, runs=tuple(work.runs), waiting=everything)
-        return Composed(delivery=delivery, ends=work.ends, more=work.more, skipped=work.skipped, faults=work.faults)
+        left = max(min(everything, self._spool_bytes) - work.bytes, 0)
+        return Composed(
+            delivery=delivery, ends=work.ends, more=work.more, left=left, skipped=work.skipped, faults=work.faults
+        )
 
     def taken(self, composed: Composed, positions: Mapping[str, At]) -> bool:
         """Hear where the receiver stands now; return whether something was taken, if anything was sent."""
@@ -179,7 +185,9 @@ class Composer:
         work.runs.append(run)
         work.ends[there.chain] = reading.marked(self._directory, there, stretch.end)
         work.skipped += after.seq - position.seq
-        work.left -= sum(len(line) for line, _ in stretch.records)
+        size = sum(len(line) + 1 for line, _ in stretch.records)
+        work.left -= size
+        work.bytes += size
         work.records -= len(stretch.records)
         work.more = work.more or stretch.end.spot < there.upto
         self._last = there.chain

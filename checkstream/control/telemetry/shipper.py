@@ -139,7 +139,7 @@ class Shipper:
         number = max(self._number + 1, self._now_ms())
         if self._positions is None:
             empty = Delivery(number=number, time_ms=self._now_ms())
-            return Composed(delivery=empty, ends={}, more=True, skipped=0, faults={})
+            return Composed(delivery=empty, ends={}, more=True, left=0, skipped=0, faults={})
         return self._composer.compose(
             self._positions,
             number=number,
@@ -164,7 +164,7 @@ class Shipper:
             shipping="sent",
             records=sum(len(run.items) for run in delivery.runs),
             skipped=composed.skipped,
-            waiting=delivery.waiting,
+            waiting=composed.left,
             wait_s=self._pace.went(more=composed.more),
         )
         return self._with_faults(shipped, composed)
