@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -73,7 +74,7 @@ def entries(count: int) -> list[AnyEntry]:
     return [start(), *(stream(n) for n in range(count - 2)), StopEntry(reason="SIGTERM")]
 
 
-def seal_all(items: list[AnyEntry], chain: str = CHAIN) -> list[Sealed]:
+def seal_all(items: Sequence[AnyEntry], chain: str = CHAIN) -> list[Sealed]:
     sealed: list[Sealed] = []
     for item in items:
         prev = sealed[-1].hash if sealed else GENESIS

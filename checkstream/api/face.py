@@ -175,7 +175,7 @@ class Face:
                 body = await read_body(request, self._body_bytes, self._times, visit)
                 if operation.asker == "node":
                     self._nodes.require(request, body)
-                asked = _read(body, operation.asks)
+                asked = body if operation.packed else _read(body, operation.asks)
             else:
                 asked = _query(request, operation, value)
             visit.enter()

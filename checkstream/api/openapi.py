@@ -99,13 +99,19 @@ def _operation(
     if operation.asker == "node":
         told["security"] = [{"node": []}]
     if operation.method == "POST":
-        told["requestBody"] = {"required": True, "content": _json(schemas[operation.asks])}
+        content = _packed if operation.packed else _json
+        told["requestBody"] = {"required": True, "content": content(schemas[operation.asks])}
         problems |= _PROBLEMS_OF_BODIES
     else:
         told["parameters"] = _parameters(operation, components[operation.asks.__name__])
     for status, why in sorted(problems.items()):
         told["responses"][status] = {"description": why, "content": _json(schemas[ProblemBody])}
     return told
+
+
+def _packed(schema: Any) -> dict[str, Any]:
+    inside = {"type": "string", "contentMediaType": "application/json", "contentSchema": schema}
+    return {"application/zstd": {"schema": inside}}
 
 
 def _parameters(operation: Operation, component: Mapping[str, Any]) -> list[dict[str, Any]]:

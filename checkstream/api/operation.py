@@ -37,6 +37,8 @@ class Operation:
     """Who asks: a caller with a key, or a node, which signs what it sends; then `work` gets the node's name."""
     also: Mapping[str, str] = field(default_factory=dict)
     """Statuses that it may have besides those that all have, and why."""
+    packed: bool = False
+    """The body is packed by Zstandard, and `work` gets it as it came: what unpacks it bounds what comes out."""
 
     @property
     def parameter(self) -> str | None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable, Iterator
 from functools import partial
 
@@ -15,7 +14,6 @@ from checkstream.control.server.acts import Acts
 from checkstream.control.server.alerting import Alerting, Channel
 from checkstream.control.server.database import Database
 from checkstream.control.server.seen import facts_of
-from checkstream.errors import ControlUnusable
 from checkstream.telemetry.logs import Log
 from checkstream.webhooks import Hook, signing_key
 
@@ -77,20 +75,14 @@ def _mailbox(mail: MailSettings, to: str) -> Mailbox:
     )
 
 
-async def keep_looking(alerting: Alerting, every_s: float, log: Log) -> None:
-    """Look and send by the clock, until cancelled. Without its store it says so once, and goes on when that is back."""
-    failing = ""
-    while True:
-        try:
-            for notice in await alerting.look():
-                finding = notice.finding
-                log.warning("alert", state=notice.event, key=finding.key, severity=finding.severity, says=finding.says)
-            while await alerting.send_due():
-                pass
-        except ControlUnusable as error:
-            if str(error) != failing:
-                log.error("alerts.failed", reason=str(error))  # noqa: TRY400 - its own words say all
-            failing = str(error)
-        else:
-            failing = ""
-        await asyncio.sleep(every_s)
+async def turn(alerting: Alerting, log: Log) -> None:
+    """Look at alerts once, and send what is due.
+
+    Raises:
+        ControlUnusable: the store can't be used.
+    """
+    for notice in await alerting.look():
+        finding = notice.finding
+        log.warning("alert", state=notice.event, key=finding.key, severity=finding.severity, says=finding.says)
+    while await alerting.send_due():
+        pass

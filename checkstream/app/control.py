@@ -10,6 +10,7 @@ import signal
 import sys
 import time
 from collections.abc import AsyncIterator, Coroutine
+from functools import partial
 from pathlib import Path
 
 from aiohttp.web import BaseRequest, StreamResponse
@@ -21,7 +22,9 @@ from checkstream.api.face import Face
 from checkstream.api.nodes import Nodes
 from checkstream.api.repository import BUNDLES, RepositoryFiles
 from checkstream.api.rollouts import RolloutsApi
-from checkstream.app.alerting import keep_looking, open_alerting
+from checkstream.api.telemetry import TelemetryApi
+from checkstream.app.alerting import open_alerting, turn
+from checkstream.app.keeping import keep
 from checkstream.app.parts import open_journal
 from checkstream.audit.journal import Journal
 from checkstream.audit.keys import PublicKey, load_public_key
@@ -30,7 +33,8 @@ from checkstream.control.server.acts import Acts
 from checkstream.control.server.database import Database, open_database
 from checkstream.control.server.fleets import Fleets
 from checkstream.control.server.people import People
-from checkstream.errors import AuditError, ConfigError, ControlUnusable, Fault
+from checkstream.control.server.telemetry import Telemetry
+from checkstream.errors import AuditError, ConfigError, Fault
 from checkstream.listen import Admission, Callers, Listener, Times
 from checkstream.listen.binding import cause
 from checkstream.telemetry.logs import LibraryLogs, Log, open_log
@@ -40,6 +44,8 @@ _TIMES = Times(header_s=10.0, write_s=30.0)
 _REQUESTS, _HELD_BYTES, _BODY_BYTES = 1024, 1 << 28, 1 << 20
 _DRAIN_S = 10.0
 _TICK_S = 1.0
+_LOOK_S = 15.0
+"""How often it is looked who is silent, and what is old."""
 
 
 async def run_control(config: ControlConfig) -> None:
@@ -83,6 +89,13 @@ async def serve_control(config: ControlConfig, log: Log) -> AsyncIterator[str]:
         fleets = Fleets(config.fleets, database, now_ms)
         acts = Acts(config.fleets, database, journal, now_ms)
         alerting = await asyncio.to_thread(open_alerting, config, database, acts, now_ms)
+        telemetry = Telemetry(
+            database,
+            {node: name for name, fleet in config.fleets.items() for node in fleet.nodes},
+            now_ms,
+            keep_days=config.retention_days,
+            silent_s=config.silent_s,
+        )
         roles = People({name: person.role for name, person in config.people.items()})
         admission = Admission(streams=_REQUESTS, held_bytes=_HELD_BYTES)
         face = Face(
@@ -90,6 +103,7 @@ async def serve_control(config: ControlConfig, log: Log) -> AsyncIterator[str]:
                 *NodesApi(fleets, roles).operations,
                 *RolloutsApi(fleets, acts, roles).operations,
                 *AlertsApi(alerting, roles).operations,
+                *TelemetryApi(telemetry).operations,
             ),
             callers=people,
             admission=admission,
@@ -116,7 +130,11 @@ async def serve_control(config: ControlConfig, log: Log) -> AsyncIterator[str]:
                 f"can't listen on `{config.listen}`: {cause(error) or error}", "give another `listen`"
             ) from error
         try:
-            async with _beside(_tick(acts, log), keep_looking(alerting, config.alerts.every_s, log)):
+            async with _beside(
+                keep(acts.tick, _TICK_S, "rollouts", log),
+                keep(partial(turn, alerting, log), config.alerts.every_s, "alerts", log),
+                keep(telemetry.look, _LOOK_S, "telemetry", log),
+            ):
                 yield str(listener.address)
         finally:
             face.draining = True
@@ -135,22 +153,6 @@ async def _beside(*work: Coroutine[None, None, None]) -> AsyncIterator[None]:
         finally:
             for task in tasks:
                 task.cancel()
-
-
-async def _tick(acts: Acts, log: Log) -> None:
-    """Look at rollouts for ever; where the store fails, say so once, and go on when it is there again."""
-    said = ""
-    while True:
-        failed: Exception | None = None
-        try:
-            await acts.tick()
-        except Exception as error:  # noqa: BLE001 - whatever it is, rollouts are looked at again
-            failed = error
-        if failed is not None and str(failed) != said:
-            known = isinstance(failed, ControlUnusable)
-            log.error("control.tick_failed", detail=str(failed), exc_info=None if known else failed)
-        said = "" if failed is None else str(failed)
-        await asyncio.sleep(_TICK_S)
 
 
 async def _close(journal: Journal) -> None:

@@ -9,9 +9,9 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
-from checkstream.app.start import key_place
 from checkstream.audit.keys import PublicKey, key_from_text, load_public_key
 from checkstream.config import AuditSettings, Config, reveal
+from checkstream.config.secrets import audit_key
 from checkstream.control.client import opened_client
 from checkstream.control.identity import NodeKey
 from checkstream.control.telemetry.composing import Composer
@@ -55,7 +55,7 @@ def public_key(settings: AuditSettings) -> PublicKey | None:
         ConfigError: the secret can't be read.
         AuditError: it is no key.
     """
-    place = key_place(settings)
+    place = audit_key(settings)
     if not isinstance(place, Path):
         return key_from_text(reveal(place), f"environment variable {place.env}").public
     try:

@@ -40,7 +40,8 @@ class PublicKey:
     def __init__(self, key: Ed25519PublicKey) -> None:
         """Wrap a key; its name is the first 16 hex digits of the SHA-256 of its 32 raw bytes."""
         self._key = key
-        self.name = hashlib.sha256(key.public_bytes_raw()).hexdigest()[:16]
+        self.raw = key.public_bytes_raw()
+        self.name = hashlib.sha256(self.raw).hexdigest()[:16]
 
     def verify(self, signature: bytes, message: bytes) -> bool:
         """Return whether the signature over the message is this key's."""

@@ -1,4 +1,4 @@
-"""Real proxies tell a real control server of their exchanges, over ends of both by SIGKILL: each arrives once, proven."""
+"""Real proxies tell a real control server of their exchanges, over kills of both: each arrives once, proven."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from checkstream.audit.chain import Record, read
 from checkstream.audit.verify import verify
 from checkstream.config import load_config
 from tests.bundled import LOGS, World
-from tests.controlled import key_of
 from tests.controlled import Server as Files
+from tests.controlled import key_of
 from tests.e2e.harness import Llm, Process, Proxy, config, http, running, until
 
 CHAT = "/v1/chat/completions"

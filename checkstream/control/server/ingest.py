@@ -152,6 +152,8 @@ class _Walk:
                 f"chain `{self._chain}`: what comes behind seq {self.at.seq} is no record and no link: {error}"
             ) from error
         if record is not None:
+            if not 0 < record.seq < 2**53:
+                raise RequestInvalid(f"chain `{self._chain}`: a record has the number {str(record.seq)[:30]}")
             seq, hash_, digest = record.seq, record.hash, digest_of(record)
         elif link is not None:
             seq, hash_, digest = link.seq, link.hash, link.digest

@@ -32,6 +32,7 @@ Hash = Annotated[str, Meta(pattern=r"\A[0-9a-f]{64}\Z")]
 Chain = Annotated[str, Meta(pattern=r"\A[0-9a-z]{1,64}\Z")]
 Seq = Annotated[int, Meta(ge=0, le=2**53 - 1)]
 Text = Annotated[str, Meta(max_length=500)]
+Sum = Annotated[int, Meta(ge=0, le=2**45)]
 Whole = Annotated[int, Meta(ge=0, le=2**53 - 1)]
 
 
@@ -68,12 +69,12 @@ class Skipped(_Form, frozen=True):
 class Count(_Form, frozen=True):
     """What exchanges of one minute and route came to together."""
 
-    minute: Whole
+    minute: Annotated[int, Meta(ge=0, le=2**32)]
     """Since 1970, by the node's clock."""
     route: Text
     name: Text
     """What is counted; `minutes` has the list."""
-    count: Whole
+    count: Sum
 
 
 class Run(_Form, frozen=True):
@@ -100,7 +101,7 @@ class Delivery(_Form, frozen=True):
 
     number: Whole
     """Greater than any before: what has been sent once counts once."""
-    time_ms: Whole
+    time_ms: Annotated[int, Meta(ge=0, le=2**48)]
     """Now, by the node's clock, milliseconds since 1970."""
     keys: Annotated[tuple[Hash, ...], Meta(max_length=16)] = ()
     """Public keys that sign heads here: 32 raw bytes each, in hex."""

@@ -1,0 +1,137 @@
+"""The control server's operations on telemetry: what nodes deliver, and what people ask of it."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import msgspec
+from msgspec import Meta
+
+from checkstream.api.operation import Operation
+from checkstream.control.server.telemetry import Telemetry
+from checkstream.control.server.traffic import ChainShown, Decided, Exchanged, Filter, Proof
+from checkstream.control.telemetry.delivery import Delivery, Received
+
+_SECONDS = 30.0
+_Short = Annotated[str, Meta(max_length=200)]
+_Ms = Annotated[int, Meta(ge=0, le=2**48)]
+_Most = Annotated[int, Meta(ge=1, le=1000)]
+
+
+class _Asked(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    node: _Short = ""
+    route: _Short = ""
+    caller: _Short = ""
+    rule: _Short = ""
+    """In which this rule has fired."""
+    action: _Short = ""
+    since_ms: _Ms = 0
+    """Not before this moment, milliseconds since 1970."""
+    until_ms: _Ms = 0
+    """And before this one; 0: up to now."""
+    before: _Short = ""
+    """The `next` of the page before; empty: the newest."""
+    most: _Most = 100
+
+
+class ExchangesAsked(_Asked, frozen=True):
+    """Which exchanges."""
+
+    outcome: _Short = ""
+
+
+class DecisionsAsked(_Asked, frozen=True):
+    """Which decisions."""
+
+
+class ExchangeAsked(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Which exchange."""
+
+    stream: _Short
+    """Its id, as its caller got it in `x-checkstream-stream`."""
+
+
+class ChainsAsked(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Which chains."""
+
+    node: _Short = ""
+    most: _Most = 100
+
+
+class Exchanges(msgspec.Struct, frozen=True, kw_only=True):
+    """A page of exchanges, the newest first."""
+
+    exchanges: tuple[Exchanged, ...]
+    next: str
+    """Asks for the page behind this one, as `before`; empty: there is none."""
+
+
+class Decisions(msgspec.Struct, frozen=True, kw_only=True):
+    """A page of decisions, the newest first."""
+
+    decisions: tuple[Decided, ...]
+    next: str
+    """Asks for the page behind this one, as `before`; empty: there is none."""
+
+
+class Proofs(msgspec.Struct, frozen=True, kw_only=True):
+    """The records of one exchange; nodes could tell of two with one id, if one of them lies."""
+
+    records: tuple[Proof, ...]
+
+
+class Chains(msgspec.Struct, frozen=True, kw_only=True):
+    """Chains, those first that were heard of last."""
+
+    chains: tuple[ChainShown, ...]
+
+
+class TelemetryApi:
+    """What nodes tell of their audit chains, and what is known by it."""
+
+    def __init__(self, telemetry: Telemetry) -> None:
+        """Ask `telemetry`."""
+        self._telemetry = telemetry
+
+    @property
+    def operations(self) -> tuple[Operation, ...]:
+        """What can be asked."""
+        given = (
+            ("/v1/exchanges", "Which exchanges were there?", ExchangesAsked, Exchanges, self._exchanges),
+            (
+                "/v1/exchanges/{stream}",
+                "What fired in an exchange, and what proves it?",
+                ExchangeAsked,
+                Proofs,
+                self._proofs,
+            ),
+            ("/v1/decisions", "Which rules fired?", DecisionsAsked, Decisions, self._decisions),
+            ("/v1/chains", "How far have audit chains come, and do they hold?", ChainsAsked, Chains, self._chains),
+        )
+        deliver = "A node tells of its audit chains; the body is packed by Zstandard."
+        return (
+            Operation(
+                "POST", "/v1/telemetry", deliver, Delivery, (Received,), self._deliver, _SECONDS, "node", packed=True
+            ),
+            *(
+                Operation("GET", path, summary, asks, (gives,), work, _SECONDS)
+                for path, summary, asks, gives, work in given
+            ),
+        )
+
+    async def _deliver(self, body: bytes, node: str | None) -> Received:
+        return await self._telemetry.receive(node or "", body)
+
+    async def _exchanges(self, asked: ExchangesAsked, _: str | None) -> Exchanges:
+        page, following = await self._telemetry.exchanges(Filter(**msgspec.structs.asdict(asked)))
+        return Exchanges(exchanges=tuple(page), next=following)
+
+    async def _decisions(self, asked: DecisionsAsked, _: str | None) -> Decisions:
+        page, following = await self._telemetry.decisions(Filter(**msgspec.structs.asdict(asked)))
+        return Decisions(decisions=tuple(page), next=following)
+
+    async def _proofs(self, asked: ExchangeAsked, _: str | None) -> Proofs:
+        return Proofs(records=tuple(await self._telemetry.proofs(asked.stream)))
+
+    async def _chains(self, asked: ChainsAsked, _: str | None) -> Chains:
+        return Chains(chains=tuple(await self._telemetry.chains(asked.node, asked.most)))

@@ -1,0 +1,277 @@
+"""Keeps what nodes tell of their audit chains, in one transaction for each delivery.
+
+INVARIANT: a position moves in the transaction that keeps the records before it, so a record that was acknowledged is
+there, and is there once, whatever ends when.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
+
+from checkstream.audit.entries import StreamEntry
+from checkstream.audit.keys import PublicKey
+from checkstream.control.server.database import Session
+from checkstream.control.server.ingest import Item, Taken, take
+from checkstream.control.server.tables import note_event
+from checkstream.control.telemetry.delivery import MOST_CHAINS, At, Count, Delivery, Received, Run
+from checkstream.control.telemetry.minutes import Minutes, moment_of
+from checkstream.control.telemetry.records import Exchange, exchange_of
+from checkstream.errors import RequestInvalid
+
+_SKEW_MS = 5_000
+"""A node's clock that is off by less is right: a delivery takes its time."""
+_WRONG_MS = 60_000
+"""One that is off by more is an event."""
+_MOST_EVENTS = 50
+"""Of one delivery."""
+_MOST_KEYS = 100
+"""Of a node."""
+_ROWS = 400
+"""Put with one statement."""
+_TEXT = 200
+
+
+def receive(session: Session, node: str, fleet: str, delivery: Delivery, now_ms: int) -> Received:
+    """Take of a delivery what is new, and return where each chain of the node stands now.
+
+    Raises:
+        RequestInvalid: something in it is not of the form; nothing of it is taken then.
+    """
+    known = session.execute("select number from senders where node = ?", (node,))
+    number = int(known[0][0]) if known else -1
+    if delivery.number > number:
+        _Arrival(session, node, fleet, delivery, now_ms).keep()
+        number = delivery.number
+    rows = session.execute(
+        "select chain, seq, hash from chains where node = ? order by heard_ms desc limit ?", (node, MOST_CHAINS)
+    )
+    return Received(number=number, positions={chain: At(seq=int(seq), hash=hash_) for chain, seq, hash_ in rows})
+
+
+class _Arrival:
+    """One delivery of one node."""
+
+    def __init__(self, session: Session, node: str, fleet: str, delivery: Delivery, now_ms: int) -> None:
+        self._session = session
+        self._node, self._fleet = node, fleet
+        self._delivery = delivery
+        self._now_ms = now_ms
+        skew = now_ms - delivery.time_ms
+        self._skew_ms = skew if abs(skew) > _SKEW_MS else 0
+        self._events = 0
+
+    def keep(self) -> None:
+        """Keep all of it that is new.
+
+        Raises:
+            RequestInvalid: something in it is not of the form.
+        """
+        keys = self._keys()
+        self._hear()
+        for run in self._delivery.runs:
+            position = self._position(run.chain)
+            taken = take(run, position, keys, lambda seq, chain=run.chain: self._hash(chain, seq))  # type: ignore[misc]
+            if taken is not None:
+                self._keep_run(run, taken)
+
+    def _hear(self) -> None:
+        """Note that the node has been heard, and whether its clock is right."""
+        before = self._session.execute("select skew_ms from senders where node = ?", (self._node,))
+        values = (self._node, self._delivery.number, self._now_ms, self._skew_ms, self._delivery.waiting)
+        self._session.execute(
+            "insert into senders(node, number, heard_ms, skew_ms, waiting, silent) values(?, ?, ?, ?, ?, 0) "
+            "on conflict(node) do update set number = excluded.number, heard_ms = excluded.heard_ms, "
+            "skew_ms = excluded.skew_ms, waiting = excluded.waiting, silent = 0",
+            values,
+        )
+        if abs(self._skew_ms) > _WRONG_MS and not (before and abs(before[0][0]) > _WRONG_MS):
+            self._event("clock_wrong", f"its clock is off by about {round(self._skew_ms / -60_000)} minutes")
+
+    def _keys(self) -> dict[str, PublicKey]:
+        """Return the keys that the node's heads may be signed with: each that it has named in a request of its own.
+
+        Raises:
+            RequestInvalid: one is no key, or there are too many.
+        """
+        rows = self._session.execute("select name, key from audit_keys where node = ?", (self._node,))
+        keys = {str(name): _public(str(key)) for name, key in rows}
+        for text in self._delivery.keys:
+            name = hashlib.sha256(bytes.fromhex(text)).hexdigest()[:16]
+            if name in keys:
+                continue
+            if len(keys) >= _MOST_KEYS:
+                raise RequestInvalid(f"`{self._node}` names more than {_MOST_KEYS} audit keys; it should have one")
+            if keys:
+                self._event("audit_key_new", f"its heads are signed with another key from now on: `{name}`")
+            keys[name] = _public(text)
+            values = (self._node, name, text, self._now_ms)
+            self._session.execute("insert into audit_keys(node, name, key, since_ms) values(?, ?, ?, ?)", values)
+        return keys
+
+    def _position(self, chain: str) -> At:
+        found = self._session.execute("select seq, hash from chains where node = ? and chain = ?", (self._node, chain))
+        return At(seq=int(found[0][0]), hash=found[0][1]) if found else At()
+
+    def _hash(self, chain: str, seq: int) -> str | None:
+        values = (self._node, chain, seq)
+        found = self._session.execute("select hash from records where node = ? and chain = ? and seq = ?", values)
+        return str(found[0][0]) if found else None
+
+    def _keep_run(self, run: Run, taken: Taken) -> None:
+        self._keep_position(run.chain, taken)
+        self._keep_items(run.chain, taken.items)
+        shift = round(self._skew_ms / 60_000)
+        self._count([(max(each.minute + shift, 0), each) for each in taken.counts])
+        node, now = self._node, self._now_ms
+        if (gap := taken.gap) is not None:
+            self._session.execute(
+                "insert into gaps(node, chain, first, last, reason, at_ms) values(?, ?, ?, ?, ?, ?) "
+                "on conflict do nothing",
+                (node, run.chain, gap.first, gap.last, as_kept(gap.reason), now),
+            )
+            count = gap.last - gap.first + 1
+            self._event(
+                "chain_gap", f"chain {run.chain}: {count} records from seq {gap.first} on don't come: {gap.reason}"
+            )
+        for flaw in taken.flaws:
+            new = self._session.execute(
+                "insert into flaws(node, chain, seq, reason, detail, at_ms) values(?, ?, ?, ?, ?, ?) "
+                "on conflict do nothing returning seq",
+                (node, run.chain, flaw.seq, flaw.reason, as_kept(flaw.detail), now),
+            )
+            if new:
+                self._event("chain_broken", f"chain {run.chain}, seq {flaw.seq}: {flaw.reason}; {flaw.detail}")
+
+    def _keep_position(self, chain: str, taken: Taken) -> None:
+        """Move the position; note since when nobody vouches for what has come."""
+        before = self._session.execute(
+            "select signed, signed_ms, unsigned_ms, told from chains where node = ? and chain = ?", (self._node, chain)
+        )
+        signed, signed_ms, unsigned_ms, told = before[0] if before else (0, 0, 0, 0)
+        if taken.signed is not None and taken.signed.seq >= signed:
+            signed, signed_ms = taken.signed.seq, self._now_ms
+        if signed >= taken.position.seq:
+            unsigned_ms, told = 0, 0
+        else:
+            unsigned_ms = unsigned_ms or self._now_ms
+        at = taken.position
+        self._session.execute(
+            "insert into chains(node, chain, seq, hash, signed, signed_ms, unsigned_ms, heard_ms, told) "
+            "values(?, ?, ?, ?, ?, ?, ?, ?, ?) on conflict(node, chain) do update set "
+            "seq = excluded.seq, hash = excluded.hash, signed = excluded.signed, signed_ms = excluded.signed_ms, "
+            "unsigned_ms = excluded.unsigned_ms, heard_ms = excluded.heard_ms, told = excluded.told",
+            (self._node, chain, at.seq, at.hash, signed, signed_ms, unsigned_ms, self._now_ms, told),
+        )
+
+    def _keep_items(self, chain: str, items: Sequence[Item]) -> None:
+        records: list[tuple[object, ...]] = []
+        decisions: list[tuple[object, ...]] = []
+        counted = Minutes()
+        for item in items:
+            exchange = None if item.record is None else exchange_of(item.record)
+            at_ms = self._moment(item)
+            records.append((self._node, chain, *_row(item, exchange, at_ms)))
+            if exchange is not None:
+                counted.add(at_ms // 60_000, exchange)
+                decisions += [(self._node, chain, item.seq, *row) for row in _decisions(exchange, at_ms)]
+        _put(self._session, "records", _RECORD, records)
+        _put(self._session, "decisions", _DECISION, decisions)
+        counts = (
+            Count(minute=minute, route=route[:500], name=name[:500], count=count)
+            for minute, route, name, count in counted
+        )
+        self._count([(each.minute, each) for each in counts])
+
+    def _moment(self, item: Item) -> int:
+        """Return when a record was written, by this server's clock; of links only when they have come is known."""
+        moment = None if item.record is None else moment_of(item.record.time)
+        return self._now_ms if moment is None else max(moment + self._skew_ms, 0)
+
+    def _count(self, counts: Sequence[tuple[int, Count]]) -> None:
+        summed: dict[tuple[int, str, str], int] = {}
+        for minute, each in counts:
+            key = minute, as_kept(each.route), as_kept(each.name)
+            summed[key] = summed.get(key, 0) + each.count
+        rows = [(self._node, *key, count) for key, count in sorted(summed.items())]
+        add = "on conflict(node, minute, route, name) do update set count = minutes.count + excluded.count"
+        _put(self._session, "minutes", ("node", "minute", "route", "name", "count"), rows, add)
+
+    def _event(self, kind: str, reason: str) -> None:
+        self._events += 1
+        if self._events <= _MOST_EVENTS:
+            note_event(
+                self._session, self._now_ms, kind=kind, fleet=self._fleet, node=self._node, reason=as_kept(reason, 1000)
+            )
+
+
+_RECORD = (
+    "node", "chain", "seq", "hash", "digest", "proven", "at_ms", "kind", "stream", "route", "caller", "action",
+    "outcome", "held_us", "content",
+)  # fmt: skip
+_DECISION = (
+    "node", "chain", "seq", "place", "at_ms", "stream", "route", "caller", "rule_id", "action", "mode", "stage",
+    "policy", "confidence_ppm", "held_us",
+)  # fmt: skip
+
+
+def _row(item: Item, exchange: Exchange | None, at_ms: int) -> tuple[object, ...]:
+    """Return a record as its columns, from its number on."""
+    kind = "" if item.record is None else as_kept(item.record.kind)
+    begin = (item.seq, item.hash, item.digest, int(item.proven), at_ms, kind)
+    content = None if item.line is None else item.line.decode()
+    if exchange is None:
+        return (*begin, "", "", None, "", "", 0, content)
+    action, outcome, held_us = "passed", str(getattr(exchange, "status", "")), 0
+    if isinstance(exchange, StreamEntry):
+        told = exchange.record
+        action, outcome, held_us = told.action, told.outcome, round(told.held_ms * 1000)
+    caller = None if exchange.caller is None else as_kept(exchange.caller)
+    return (
+        *begin,
+        as_kept(exchange.stream),
+        as_kept(exchange.route),
+        caller,
+        as_kept(action),
+        as_kept(outcome),
+        held_us,
+        content,
+    )
+
+
+def _decisions(exchange: Exchange, at_ms: int) -> list[tuple[object, ...]]:
+    """Return the decisions of an exchange as their columns, from their place on."""
+    if not isinstance(exchange, StreamEntry):
+        return []
+    caller = None if exchange.caller is None else as_kept(exchange.caller)
+    whose = (at_ms, as_kept(exchange.stream), as_kept(exchange.route), caller)
+    held_us = round(exchange.record.held_ms * 1000)
+    return [
+        (
+            place, *whose, as_kept(each.rule_id), as_kept(each.action), as_kept(each.mode), str(each.stage),
+            as_kept(f"{each.policy}@{each.version}"), round(each.confidence * 1_000_000), held_us,
+        )
+        for place, each in enumerate(exchange.record.verdicts)
+    ]  # fmt: skip
+
+
+def _put(
+    session: Session, table: str, columns: Sequence[str], rows: Sequence[tuple[object, ...]], conflict: str = ""
+) -> None:
+    """Put rows into a table, many with one statement."""
+    places = f"({', '.join('?' * len(columns))})"
+    for start in range(0, len(rows), _ROWS):
+        some = rows[start : start + _ROWS]
+        into = f"insert into {table}({', '.join(columns)}) values {', '.join([places] * len(some))} {conflict}"  # noqa: S608 - ours
+        session.execute(into, [value for row in some for value in row])
+
+
+def as_kept(text: str, most: int = _TEXT) -> str:
+    """Return a text as every database keeps it."""
+    return text[:most].replace("\x00", "\ufffd")
+
+
+def _public(text: str) -> PublicKey:
+    return PublicKey(Ed25519PublicKey.from_public_bytes(bytes.fromhex(text)))
