@@ -293,9 +293,7 @@ Told = Literal["none", "aggregate", "decisions"]
 
 
 class TelemetrySettings(LogSettings, frozen=True):
-    """Logs go to stderr, metrics to whoever asks the admin listener. Where there is a `control` server, it is told of
-    the audit log, in parts.
-    """
+    """Logs go to stderr, metrics to whoever asks the admin listener; a `control` server is told of the audit log."""
 
     models: Literal["answered", "configured"] = "answered"
     """Which models metrics tell apart. configured: those that routes name. answered: also up to 32 others, once an

@@ -116,6 +116,7 @@ SPECS = (
 
 
 _Child = TypeVar("_Child", bound=MetricWrapperBase)
+_Collector = TypeVar("_Collector", bound=Collector)
 
 
 class Family(Generic[_Child]):
@@ -228,8 +229,7 @@ class Metrics:
         self.ingress = self._tally("checkstream_ingress_seconds")
         self.policy = self._tally("checkstream_policy_seconds")
         self.scores = Scores()
-        self._scored = Scored(self.scores)
-        self.registry.register(self._scored)
+        self._scored = self._registered(Scored(self.scores))
         self.held_bytes = self._make(Gauge, "checkstream_held_bytes")
         self.capacity = Family(self._make(Gauge, "checkstream_capacity"), 1)
         self.degraded = Family(self._make(Counter, "checkstream_degraded_total"), 1)
@@ -269,9 +269,11 @@ class Metrics:
 
     def _tally(self, name: str) -> Tallies:
         spec = _spec(name)
-        tallies = Tallies(spec.name, spec.help, spec.labels, spec.buckets)
-        self.registry.register(tallies)
-        return tallies
+        return self._registered(Tallies(spec.name, spec.help, spec.labels, spec.buckets))
+
+    def _registered(self, collector: _Collector) -> _Collector:
+        self.registry.register(collector)
+        return collector
 
     def in_force(self, policies: Iterable[tuple[str, str]]) -> None:
         """Say which policies (`name@version`) routes have now: (route, policy) of each."""

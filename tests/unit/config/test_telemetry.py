@@ -9,6 +9,8 @@ import yaml
 from checkstream.config import load_config, warnings
 from checkstream.errors import ConfigError
 
+PATH = "/v1/chat/completions"
+
 
 def written(folder: Path, **more: Any) -> Path:
     settings: dict[str, Any] = {
