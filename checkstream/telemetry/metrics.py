@@ -35,6 +35,10 @@ _TOKEN_GAPS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5
 _FAST = (0.00001, 0.000025, 0.00005, 0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01)
 _RISKS = (0.0, 15.0, 34.0, 50.0, 69.0, 80.0, 90.0, 100.0)
 """The bands LOW, MEDIUM and HIGH end at 34, 69 and 100."""
+_CAUSES = ("crash", "hang", "start")
+_RELOADS = ("accepted", "refused")
+_LOOKS = ("same", "accepted", "refused", "unreachable", "failed")
+_LOST = ("dead", "evicted", "store_failed", "dropped_buffer", "dropped_store", "dropped_invalid")
 _OF_SCORES = ("classifier", "stage")
 _OF_VERDICTS = ("action", "rule_id", "stage", "mode", "policy")
 _OF_ACTIONS = ("route", "model", "action")
@@ -51,6 +55,8 @@ class MetricSpec(msgspec.Struct, frozen=True):
     help: str
     labels: tuple[str, ...] = ()
     buckets: tuple[float, ...] = ()
+    begins: tuple[str, ...] = ()
+    """Values of its one label that are told from the start: to whom a first count is news, 0 must have been told."""
     common: bool = False
     """Of a gauge: all processes that share a port tell of the same thing, so the highest counts and not the sum."""
 
@@ -94,7 +100,7 @@ SPECS = (
     MetricSpec("checkstream_audit_failed", "gauge", "Processes whose audit chain can't be written"),
     MetricSpec("checkstream_recordings_total", "counter", "Exchanges of the recorded sample", ("outcome",)),
     MetricSpec("checkstream_jobs", "gauge", "Background jobs by where they are", ("state",)),
-    MetricSpec("checkstream_job_events_total", "counter", "What became of background jobs", ("event",)),
+    MetricSpec("checkstream_job_events_total", "counter", "What became of background jobs", ("event",), begins=_LOST),
     MetricSpec("checkstream_grounding_risk", "histogram", "Risk of scored answers, 0 to 100", _OF_ANSWERS, _RISKS),
     MetricSpec("checkstream_grounding_high_total", "counter", "Answers of a high risk", _OF_ANSWERS),
     MetricSpec("checkstream_api_seconds", "histogram", "Time to answer at the API", ("path", "status"), _CALLS),
@@ -103,10 +109,10 @@ SPECS = (
     MetricSpec("checkstream_conversation_verdicts_total", "counter", "Rules fired for a conversation", ("rule_id",)),
     MetricSpec("checkstream_texts_again_total", "counter", "Texts of prompts, had they come before", ("known",)),
     MetricSpec("checkstream_workers", "gauge", "Processes that serve callers"),
-    MetricSpec("checkstream_worker_exits_total", "counter", "Processes that ended unasked", ("cause",)),
+    MetricSpec("checkstream_worker_exits_total", "counter", "Processes that ended unasked", ("cause",), begins=_CAUSES),
     MetricSpec("checkstream_route_policies", "gauge", "1: in force on a route", ("route", "policy"), common=True),
-    MetricSpec("checkstream_reloads_total", "counter", "Loads of configuration and policies", ("outcome",)),
-    MetricSpec("checkstream_bundle_looks_total", "counter", "Looks for a newer bundle", ("outcome",)),
+    MetricSpec("checkstream_reloads_total", "counter", "Loads of configuration", ("outcome",), begins=_RELOADS),
+    MetricSpec("checkstream_bundle_looks_total", "counter", "Looks for a newer bundle", ("outcome",), begins=_LOOKS),
     MetricSpec("checkstream_telemetry_attempts_total", "counter", "Deliveries to the control server", ("outcome",)),
     MetricSpec("checkstream_telemetry_records_total", "counter", "Records for the control server", ("outcome",)),
     MetricSpec("checkstream_telemetry_waiting_bytes", "gauge", "Bytes of the audit log that wait to be sent"),
@@ -265,7 +271,10 @@ class Metrics:
         if spec.buckets:
             histogram = Histogram(spec.name, spec.help, spec.labels, registry=self.registry, buckets=spec.buckets)
             return cast("_Child", histogram)
-        return kind(spec.name, spec.help, spec.labels, registry=self.registry)
+        metric = kind(spec.name, spec.help, spec.labels, registry=self.registry)
+        for value in spec.begins:
+            metric.labels(value)
+        return metric
 
     def _tally(self, name: str) -> Tallies:
         spec = _spec(name)

@@ -139,7 +139,8 @@ async def test_what_is_in_force_and_how_much_there_may_be_is_told(tmp_path: Path
         assert found["checkstream_route_policies"] == {(("policy", "t@1.0.0"), ("route", "c")): 1}
         assert found["checkstream_capacity"] == {(("of", "streams"),): 7, (("of", "held_bytes"),): 268_435_456}
         assert found["checkstream_audit_failed"] == {(): 0}
-        assert "checkstream_reloads_total" not in found
+        none = {(("outcome", "accepted"),): 0, (("outcome", "refused"),): 0}
+        assert found["checkstream_reloads_total"] == none, "who counts from nothing on misses the first"
         (tmp_path / "policy.yaml").write_text(POLICY.replace("1.0.0", "2.0.0"))
         await proxy.reload()
         (tmp_path / "policy.yaml").write_text("pack: 3")

@@ -168,3 +168,11 @@ def test_of_policies_those_are_told_that_are_in_force() -> None:
     metrics.in_force([("chat", "pii@2")])
     found = {labels: value for (name, labels), value in samples(metrics).items() if name.endswith("route_policies")}
     assert found == {(("policy", "pii@2"), ("route", "chat")): 1.0}
+
+
+def test_what_alerts_count_the_first_of_is_told_before_it_happens() -> None:
+    found = samples(Metrics())
+    for spec in SPECS:
+        for value in spec.begins:
+            (label,) = spec.labels
+            assert found[spec.name, ((label, value),)] == 0
