@@ -1,0 +1,251 @@
+"""The dashboard of a fleet: which node is not like the others, what is in force where, what is left of the budgets."""
+
+from __future__ import annotations
+
+from deploy.grafana.model import Board, Panel, Query, Row, Variable, quantile, rate, share
+
+_I = 'instance=~"$instance"'
+_HIGH = f'{_I},outcome=~"refused|stopped"'
+
+_NODES = Row(
+    "Is every node well?",
+    (
+        Panel(
+            title="Nodes",
+            says="Nodes that Prometheus reaches. Fewer than you run: look at CheckstreamDown in the runbook.",
+            queries=(Query(f"count(count by (instance) (checkstream_workers{{{_I}}} > 0))"),),
+            kind="stat",
+            width=4,
+        ),
+        Panel(
+            title="Nodes that can't record",
+            says="Nodes with a process that can't write its audit chain. More than none: free the disk, restart it.",
+            queries=(Query(f"count(checkstream_audit_failed{{{_I}}} > 0) or vector(0)"),),
+            kind="stat",
+            steps=((None, "green"), (1, "red")),
+            width=4,
+        ),
+        Panel(
+            title="Different policies",
+            says="Policies that some node has on a route and another has not. More than none for long: a node does "
+            "not follow, see the table of policies below.",
+            queries=(
+                Query(
+                    f"count(count by (route, policy) (checkstream_route_policies{{{_I}}}) "
+                    f"< scalar(count(count by (instance) (checkstream_workers{{{_I}}} > 0)))) or vector(0)"
+                ),
+            ),
+            kind="stat",
+            steps=((None, "green"), (1, "orange")),
+            width=4,
+        ),
+        Panel(
+            title="Machines that count as one",
+            says="What each machine of a `fleet` sees of the others; the least. 0: there is no `fleet`, or its store "
+            "is away and each counts alone.",
+            queries=(Query(f"min(checkstream_fleet_machines{{{_I}}})"),),
+            kind="stat",
+            width=4,
+        ),
+        Panel(
+            title="Requests a second",
+            says="Requests that all nodes answer, refusals too.",
+            queries=(Query(rate("checkstream_requests_total", "", _I)),),
+            kind="stat",
+            unit="reqps",
+            width=4,
+        ),
+        Panel(
+            title="Most drift",
+            says="The highest PSI of any classifier on any node. From 0.25 on thresholds mean something else.",
+            queries=(Query(f"max(checkstream_drift_psi{{{_I}}})"),),
+            kind="stat",
+            steps=((None, "green"), (0.1, "orange"), (0.25, "red")),
+            width=4,
+        ),
+    ),
+)
+
+_LIKE = Row(
+    "Which node is not like the others?",
+    (
+        Panel(
+            title="Requests a second",
+            says="A node with none gets nothing from the load balancer: look at its `/readyz`.",
+            queries=(Query(rate("checkstream_requests_total", "instance", _I), "{{instance}}"),),
+            unit="reqps",
+        ),
+        Panel(
+            title="Streams, of those that may run",
+            says="A node near 100 % refuses: check how the load balancer shares out, it must count streams.",
+            queries=(
+                Query(
+                    f"sum by (instance) (checkstream_streams{{{_I}}}) / "
+                    f'sum by (instance) (checkstream_capacity{{{_I},of="streams"}})',
+                    "{{instance}}",
+                ),
+            ),
+            unit="percentunit",
+            most=1,
+        ),
+        Panel(
+            title="Bytes held, of those that may be",
+            says="A node that holds more than the others has slower checks or slower callers.",
+            queries=(
+                Query(
+                    f"sum by (instance) (checkstream_held_bytes{{{_I}}}) / "
+                    f'sum by (instance) (checkstream_capacity{{{_I},of="held_bytes"}})',
+                    "{{instance}}",
+                ),
+            ),
+            unit="percentunit",
+            most=1,
+        ),
+        Panel(
+            title="Refused or stopped",
+            says="The share of exchanges. A node apart from the others has other policies, or other callers.",
+            queries=(
+                Query(
+                    share(
+                        rate("checkstream_exchanges_total", "instance", _HIGH),
+                        rate("checkstream_exchanges_total", "instance", _I),
+                    ),
+                    "{{instance}}",
+                ),
+            ),
+            unit="percentunit",
+        ),
+        Panel(
+            title="Time to a decision (p95)",
+            says="Of texts of answers. A node apart from the others has less processor than it needs.",
+            queries=(
+                Query(
+                    quantile(0.95, "checkstream_decision_seconds", "instance", f'{_I},stage="midstream"'),
+                    "{{instance}}",
+                ),
+            ),
+            unit="s",
+            steps=((None, "green"), (0.015, "red")),
+        ),
+        Panel(
+            title="Added before the first text (p95)",
+            says="By node. See the dashboard of that node for which route it is.",
+            queries=(Query(quantile(0.95, "checkstream_added_ttft_seconds", "instance", _I), "{{instance}}"),),
+            unit="s",
+        ),
+        Panel(
+            title="Checks that did less",
+            says="By node. A node that does this alone is short of processor.",
+            queries=(Query(rate("checkstream_degraded_total", "instance", _I), "{{instance}}"),),
+        ),
+        Panel(
+            title="Failures of model servers",
+            says="By node. One node alone: its network. All at once: the model server.",
+            queries=(Query(rate("checkstream_upstream_errors_total", "instance", _I), "{{instance}}"),),
+        ),
+        Panel(
+            title="Processes that ended unasked",
+            says="In 15 minutes, by node and cause.",
+            queries=(
+                Query(
+                    f"sum by (instance, cause) (increase(checkstream_worker_exits_total{{{_I}}}[15m]))",
+                    "{{instance}} {{cause}}",
+                ),
+            ),
+        ),
+    ),
+)
+
+_FORCE = Row(
+    "What is in force where?",
+    (
+        Panel(
+            title="Policies",
+            says="Each route's policies and on how many nodes they are in force. All of a route must have the number "
+            "of nodes; else find out which node has not followed.",
+            queries=(Query(f"count by (route, policy) (checkstream_route_policies{{{_I}}})"),),
+            kind="table",
+            width=12,
+        ),
+        Panel(
+            title="Looks for newer bundles",
+            says="In 15 minutes, by outcome. `refused`: what is published can't be trusted or doesn't work here. "
+            "`unreachable`: the source is away; nodes go on with what they have.",
+            queries=(
+                Query(
+                    f"sum by (instance, outcome) (increase(checkstream_bundle_looks_total{{{_I}}}[15m]))",
+                    "{{instance}} {{outcome}}",
+                ),
+            ),
+            width=12,
+        ),
+        Panel(
+            title="Reloads",
+            says="In 15 minutes, by outcome. `refused`: what was in force stays.",
+            queries=(
+                Query(
+                    f"sum by (instance, outcome) (increase(checkstream_reloads_total{{{_I}}}[15m]))",
+                    "{{instance}} {{outcome}}",
+                ),
+            ),
+            width=12,
+        ),
+        Panel(
+            title="Audit entries a second",
+            says="By node. None while its requests run: see CheckstreamAuditSilent in the runbook.",
+            queries=(Query(rate("checkstream_audit_entries_total", "instance", _I), "{{instance}}"),),
+            width=12,
+        ),
+    ),
+)
+
+
+def _burns(slo: str) -> tuple[Query, ...]:
+    return tuple(
+        Query(f"max(checkstream:{slo}:error_ratio_rate{window})", window) for window in ("5m", "1h", "6h", "3d")
+    )
+
+
+_BUDGET = Row(
+    "What is left of the error budgets?",
+    (
+        Panel(
+            title="Violations after the fact",
+            says="The share of scored answers that evidence calls a high risk, over four windows (recorded by "
+            "`rules.yaml`). The objective is 0.1 %; see CheckstreamViolationsBurnFast in the runbook.",
+            queries=_burns("violation"),
+            unit="percentunit",
+            steps=((None, "green"), (0.001, "red")),
+            width=12,
+        ),
+        Panel(
+            title="Cut-offs that took more than half a second",
+            says="Their share of all cut-offs, over four windows. The objective is 1 %; see CheckstreamCutoffBurnFast.",
+            queries=_burns("slow_cutoff"),
+            unit="percentunit",
+            steps=((None, "green"), (0.01, "red")),
+            width=12,
+        ),
+    ),
+)
+
+BOARD = Board(
+    uid="checkstream-fleet",
+    title="Checkstream: fleet",
+    says="All nodes beside each other: which is not like the others, what is in force where, what is left of the "
+    "error budgets. Made by `python -m deploy.grafana` of the table of metrics.",
+    rows=(_NODES, _LIKE, _FORCE, _BUDGET),
+    variables=(Variable("instance", "Node", "label_values(checkstream_workers, instance)"),),
+    events=(
+        (
+            "Newer bundle",
+            f'sum by (instance) (increase(checkstream_bundle_looks_total{{{_I},outcome="accepted"}}[1m])) > 0',
+            "{{instance}}",
+        ),
+        (
+            "Reload",
+            f"sum by (instance, outcome) (increase(checkstream_reloads_total{{{_I}}}[1m])) > 0",
+            "{{instance}}: {{outcome}}",
+        ),
+    ),
+)
