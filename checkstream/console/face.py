@@ -15,6 +15,7 @@ from checkstream.console.facts import Facts, Places
 from checkstream.console.pages import ROOT
 from checkstream.console.records import Folder
 from checkstream.console.serving.exchanges import ExchangePages
+from checkstream.console.serving.live import LivePages
 from checkstream.console.serving.overview import OverviewPages
 from checkstream.console.serving.shell import Handler, Shell
 from checkstream.errors import CheckstreamError, NotReady
@@ -30,10 +31,12 @@ class Console:
         self._access = Access(token)
         self._shell = shell = Shell(facts, places, self._access)
         self._overview = OverviewPages(shell)
-        exchanges = ExchangePages(shell, Folder(places.audit, places.key))
+        folder = Folder(places.audit, places.key)
+        self._live = LivePages(shell, folder)
         self._table: Mapping[tuple[str, str], Handler] = {
             **self._overview.table,
-            **exchanges.table,
+            **self._live.table,
+            **ExchangePages(shell, folder).table,
             ("GET", "login"): self._login_page,
             ("POST", "login"): self._log_in,
             ("POST", "logout"): self._log_out,
@@ -48,6 +51,7 @@ class Console:
 
     async def close(self) -> None:
         """Stop all that goes on."""
+        await self._live.close()
         await self._overview.close()
 
     async def respond(self, request: BaseRequest) -> StreamResponse:
