@@ -7,14 +7,15 @@ from tokenizers import Regex, Tokenizer, decoders, models, normalizers, pre_toke
 
 SPECIALS = ("[PAD]", "[UNK]", "[CLS]", "[SEP]")
 _WORDS = """the model will answer your question now ignore all previous instruction ##s ##ing ##ed ##ly ##er un ##known
-ann smith paris works at acme e cafe strasse ##st 漢 字 ß ก"""
+ann smith paris works at acme e cafe strasse ##st 漢 字 ß ก さ く 田 ト ##ヨ"""
 
 
-def wordpiece(*, symbols: bool = False, **normalizer: bool) -> bytes:
+def wordpiece(*, symbols: bool = False, alone: str = r"\p{S}", **normalizer: bool) -> bytes:
     """Return an uncased BERT tokenizer that knows some words, and every ASCII sign by itself.
 
     Args:
         symbols: as our own recipes make it, with NFKC before it and symbols by themselves.
+        alone: what is by itself then, as a pattern of one sign.
         normalizer: Of BERT's normaliser.
     """
     letters = [*string.ascii_lowercase, *string.digits]
@@ -25,7 +26,7 @@ def wordpiece(*, symbols: bool = False, **normalizer: bool) -> bytes:
     tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
     if symbols:
         tokenizer.normalizer = normalizers.Sequence([normalizers.NFKC(), tokenizer.normalizer])
-        isolated = pre_tokenizers.Split(Regex(r"\p{S}"), "isolated")
+        isolated = pre_tokenizers.Split(Regex(alone), "isolated")
         tokenizer.pre_tokenizer = pre_tokenizers.Sequence([pre_tokenizers.BertPreTokenizer(), isolated])
     tokenizer.post_processor = processors.TemplateProcessing("[CLS] $A [SEP]", None, [("[CLS]", 2), ("[SEP]", 3)])
     tokenizer.add_special_tokens(list(SPECIALS))

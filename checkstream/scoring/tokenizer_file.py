@@ -10,6 +10,9 @@ from tokenizers import Tokenizer as Library
 from tokenizers.models import BPE, Unigram
 from tokenizers.pre_tokenizers import ByteLevel
 
+_ALONE = frozenset({r"\p{S}", r"[\p{S}\p{Hiragana}]"})
+"""Patterns of one sign each, which part words and look at nothing around them: symbols, and hiragana too."""
+
 
 class Part(msgspec.Struct):
     """A model, a normaliser or a splitter of words, or a sequence of them."""
@@ -68,7 +71,7 @@ class TokenizerFile(msgspec.Struct):
 
     @property
     def by_words(self) -> bool:
-        """Nothing of it looks beyond white space: BERT's own, also behind NFKC and with symbols by themselves."""
+        """Nothing of it looks beyond white space: BERT's own, also behind NFKC and with some signs by themselves."""
         match self.normalizer:
             case Part(type="Sequence", normalizers=(Part(type="NFKC"), normalizer)):
                 pass
@@ -81,10 +84,10 @@ class TokenizerFile(msgspec.Struct):
                 type="Sequence",
                 pretokenizers=(
                     Part(type="BertPreTokenizer"),
-                    Part(type="Split", pattern={"Regex": r"\p{S}"}, behavior="Isolated"),
+                    Part(type="Split", pattern={"Regex": pattern}, behavior="Isolated"),
                 ),
             ):
-                split = True
+                split = pattern in _ALONE
             case _:
                 split = False
         marked = any(

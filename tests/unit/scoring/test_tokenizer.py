@@ -23,14 +23,14 @@ from tests.tiny_tokenizers import changed, unigram, wordpiece
 
 DATA = Path(os.environ.get("CHECKSTREAM_DATA", Path(__file__).parents[4] / "shared" / "data"))
 SIGNS = (
-    "aA zß\n\t\x0b\x0c\x1c\x85\xa0e\u0301=\u0338!.-漢字。、ก\u200b\xad\ufffd\x00É\u0130"
+    "さくらトヨーaA zß\n\t\x0b\x0c\x1c\x85\xa0e\u0301=\u0338!.-漢字。、ก\u200b\xad\ufffd\x00É\u0130"
     "\u2028\u3000\ufb01\xb4<\ufdfa😂\u017fΣ\U0001d4b3"
 )
 HOSTILE = st.one_of(
     st.text(SIGNS, max_size=120),
     st.text(max_size=60),
     st.lists(
-        st.sampled_from(["the", "un", "known", "[SEP]", "[", "Ann", "ing", " ", "\n", "a" * 130, "漢" * 60]),
+        st.sampled_from(["the", "un", "known", "[SEP]", "[", "Ann", "ing", " ", "\n", "a" * 130, "漢" * 60, "さ" * 60]),
         max_size=20,
     ).map("".join),
 )
@@ -50,6 +50,8 @@ CASED = library(wordpiece(lowercase=False, strip_accents=False))
 QUICK = Tokenizer(wordpiece())
 OWN = library(wordpiece(symbols=True))
 QUICK_OWN = Tokenizer(wordpiece(symbols=True))
+KANA = wordpiece(symbols=True, alone=r"[\p{S}\p{Hiragana}]", lowercase=False, strip_accents=False)
+QUICK_KANA = Tokenizer(KANA)
 QUICK_CASED = Tokenizer(wordpiece(lowercase=False, strip_accents=False))
 
 
@@ -71,7 +73,8 @@ def test_ids_are_those_of_the_library_for_the_whole_text(text: str) -> None:
     except UnicodeEncodeError:
         return
     assert QUICK_OWN.by_words
-    for quick, slow in ((QUICK, BERT), (QUICK_CASED, CASED), (QUICK_OWN, OWN)):
+    assert QUICK_KANA.by_words
+    for quick, slow in ((QUICK, BERT), (QUICK_CASED, CASED), (QUICK_OWN, OWN), (QUICK_KANA, library(KANA))):
         assert too_long(slow, text) or quick.ids(text) == slow.encode(text, add_special_tokens=False).ids
 
 
@@ -117,6 +120,18 @@ def test_words_stand_where_the_text_has_them_and_say_how_they_are_written(words:
         Case.LOWER,
         Case.DIGITS,
     ]
+
+
+def test_hiragana_are_words_of_their_own_where_the_tokenizer_says_so() -> None:
+    text = "田さんはトヨで"
+    units = QUICK_KANA.units(text, placed=True)
+    found = [text[start + begin : start + end] for start, unit in units for _, begin, end in unit.words]
+    assert found == ["田", "さ", "ん", "は", "トヨ", "で"]
+
+
+@pytest.mark.parametrize("alone", ["田+", r"\s*", r"\p{Hiragana}\p{Han}", "(?<=田)ト"])
+def test_a_pattern_that_may_look_around_is_not_read_word_by_word(alone: str) -> None:
+    assert not Tokenizer(wordpiece(symbols=True, alone=alone)).by_words
 
 
 @pytest.mark.parametrize(
