@@ -25,7 +25,7 @@ async def keep(work: Callable[[], Awaitable[object]], every_s: float, what: str,
         except Exception as error:
             if str(error) != failing:
                 known = isinstance(error, CheckstreamError)
-                log.error("control.failing", what=what, detail=str(error), exc_info=None if known else error)
+                log.error("control.failing", what=what, detail=str(error), exc_info=None if known else error)  # noqa: TRY400 - what is known says all
             failing = str(error) or type(error).__name__
         else:
             if failing:

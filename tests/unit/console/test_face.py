@@ -182,7 +182,7 @@ async def test_a_theme_is_kept_in_a_cookie_and_stands_in_the_page(tmp_path: Path
 async def test_hostile_names_stand_in_the_overview_as_text(tmp_path: Path) -> None:
     facts = MadeUp()
     facts.status = hostile_status()
-    facts.counted.upstream_errors.of(HOSTILE.encode("utf-8", "replace").decode()).inc()
+    facts.counted.upstream_errors.of("chat", HOSTILE.encode("utf-8", "replace").decode()).inc()
     async with asked(tmp_path, facts) as (session, url), session.get(f"{url}/console/") as response:
         page = await response.text()
     assert "&lt;script&gt;alert(1)" in page
