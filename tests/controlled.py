@@ -17,7 +17,7 @@ import msgspec
 import pytest
 import yaml
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
-from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
+from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat, PublicFormat
 
 from checkstream.app.control import serve_control
 from checkstream.config import load_control
@@ -126,6 +126,11 @@ class Server:
                 }
             },
         }
+
+    def write_key(self, name: str, file: Path) -> None:
+        """Write the private key of a node."""
+        key = self.nodes[name]._key
+        file.write_bytes(key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()))
 
     @asynccontextmanager
     async def serving(self, log: BinaryIO | None = None) -> AsyncIterator[Server]:

@@ -30,7 +30,7 @@ from checkstream.control.attestation import Running
 from checkstream.errors import AuditError, ConfigError, Fault, FaultyFile, JobError, ModelError
 from checkstream.listen.binding import not_bound
 from checkstream.processes.following import follow
-from checkstream.processes.judged import running_of
+from checkstream.processes.judged import SinceBundle
 from checkstream.processes.manager import Passed
 from checkstream.processes.member import Member
 from checkstream.proxy.health import ReloadStatus, RouteStatus, Status
@@ -79,7 +79,7 @@ class App:
         self._open = contextlib.AsyncExitStack()
         self._loop = asyncio.get_running_loop()
         self._started = self._loop.time()
-        self._run = secrets.token_hex(8)
+        self._since = SinceBundle(secrets.token_hex(8))
 
     async def __aenter__(self) -> Self:
         """Load everything and listen.
@@ -249,6 +249,8 @@ class App:
         """Put in force what was prepared."""
         before = self.force
         self._parts.current.replace(force)
+        if self._config.control is not None and force.loaded.bundle_digest != before.loaded.bundle_digest:
+            self._since.begin(force.loaded.bundle_digest, map(family_of, self._parts.metrics.judged()))
         if force.loaded.files != before.loaded.files:
             self._signature = await self._look(force.loaded.files)
         self._reloaded(force, None)
@@ -320,7 +322,7 @@ class App:
         for family in self._parts.metrics.judged():
             families.append(family_of(family))
             await asyncio.sleep(0)
-        return running_of(self.status(), families, self._run)
+        return self._since.running(self.status(), families)
 
     async def entries(self, count: int) -> Sequence[Latest]:
         """Return the latest entries of the audit chain, oldest first."""

@@ -9,12 +9,19 @@ import secrets
 import sys
 from pathlib import Path
 
-from checkstream.cli.parser import Parser
+from checkstream.cli.parser import Commands, Parser
 from checkstream.config import load_control
 
 _EXAMPLES = """examples:
   checkstream control key                                   # a key for a person, and what goes into control.yaml
   checkstream control serve --config control.yaml
+
+  export CHECKSTREAM_CONTROL_URL=https://control.example CHECKSTREAM_CONTROL_KEY=...
+  checkstream control status
+  checkstream control rollout shop 2026.11.2 --reason "new rules on refunds"
+  checkstream control approve 7
+  checkstream control rollback shop --reason "it refuses half of all prompts"
+  checkstream control allow shop configuration 3f0e...
 
 The guide is checkstream/control/README.md.
 """
@@ -33,20 +40,57 @@ def add_arguments(parser: Parser) -> None:
         help="make a key for a person",
         description="Print a fresh key on stdout, and on stderr what `people` of control.yaml needs to know it.",
     )
+    status = _asking(
+        commands, "status", "show which bundle each node has, and which it should have", "Exit 1: some node hasn't."
+    )
+    status.add_argument("fleet", metavar="FLEET", nargs="?", help="this fleet alone")
+    rollout = _asking(commands, "rollout", "ask for a rollout; somebody else has to approve of it")
+    rollout.add_argument("fleet", metavar="FLEET")
+    rollout.add_argument("version", metavar="VERSION", help="of the bundle, or the beginning of its digest")
+    approve = _asking(commands, "approve", "approve of a rollout, which begins")
+    approve.add_argument("rollout", metavar="ROLLOUT", help="its number")
+    for name, does in (
+        ("promote", "have a rollout go on to the next ring at once"),
+        ("rollback", "take a rollout back"),
+    ):
+        _asking(commands, name, does).add_argument("rollout", metavar="ROLLOUT", help="its number, or its fleet")
+    allow = _asking(commands, "allow", "say what nodes of a fleet may be")
+    allow.add_argument("fleet", metavar="FLEET")
+    allow.add_argument("kind", metavar="KIND", choices=("package", "configuration", "image"))
+    allow.add_argument("value", metavar="VALUE", help="a digest, as events and `status --json` show it")
+    allow.add_argument("--remove", action="store_true", help="they may no longer")
+    events = _asking(commands, "events", "show what has happened")
+    events.add_argument("fleet", metavar="FLEET", nargs="?", help="to this fleet alone")
+    events.add_argument("--most", metavar="N", type=int, default=50, help="the last so many (default: 50)")
+
+
+def _asking(commands: Commands, name: str, does: str, more: str = "") -> Parser:
+    parser = commands.add_parser(name, help=does, description=f"{does[0].upper()}{does[1:]}. {more}".strip())
+    parser.add_argument("--server", metavar="URL", help="the control server (default: $CHECKSTREAM_CONTROL_URL)")
+    parser.add_argument("--json", action="store_true", help="print the outcome as JSON")
+    if name not in {"status", "events"}:
+        parser.add_argument("--reason", metavar="TEXT", default="", help="for the record")
+    return parser
 
 
 def run(args: argparse.Namespace) -> int:
     """Carry the command out and return its exit code.
 
     Returns:
-        0: done.
+        0: done; 1: a node hasn't what it should have.
 
     Raises:
         CheckstreamError: it can't be done; says why.
     """
-    if args.control_command == "serve":
+    command: str = args.control_command
+    if command == "serve":
         return _serve(args.config)
-    return _key()
+    if command == "key":
+        return _key()
+    from checkstream.cli import control_ask  # noqa: PLC0415 - who serves asks nobody
+
+    found: int = getattr(control_ask, "move" if command in {"approve", "promote", "rollback"} else command)(args)
+    return found
 
 
 def _serve(file: Path) -> int:

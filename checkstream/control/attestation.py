@@ -20,10 +20,10 @@ class _Strict(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
 
 
 class Figures(_Strict, frozen=True, kw_only=True):
-    """What a proxy has counted since its run began; these only grow until the next run begins at 0."""
+    """What a proxy has counted under the bundle in force; these only grow until the next run begins at 0."""
 
     run: Annotated[str, Meta(min_length=1, max_length=64)]
-    """Names the run of the proxy: in another run they begin at 0."""
+    """Names the run of the proxy under this bundle: in another run they begin at 0."""
     exchanges: _Count = 0
     refusals: _Count = 0
     """Prompts that were refused."""

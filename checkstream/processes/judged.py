@@ -1,10 +1,13 @@
-"""What a proxy tells the agent beside it: what it has in force, and what a rollout is judged by. Pure."""
+"""What a proxy tells the agent beside it: what it has in force, and what a rollout is judged by."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+
+import msgspec
 
 from checkstream.control.attestation import Figures, Running
+from checkstream.control.server.tally import Tally, less, tally_of
 from checkstream.proxy.health import Status
 from checkstream.telemetry.drift import histograms
 from checkstream.telemetry.totals import Family
@@ -15,22 +18,42 @@ _TIMES = {"checkstream_policy_seconds": "policy", "checkstream_check_seconds": "
 _MOST_LABELS = 256
 
 
-def running_of(status: Status, families: Iterable[Family], run: str) -> Running:
-    """Return what is told of a proxy.
+class SinceBundle:
+    """Counts anew for each bundle that comes in force, so that what is told is what was done under that one."""
 
-    Args:
-        status: What it has in force.
-        families: What it has counted, of those that `Metrics.judged` yields at least.
-        run: Names its run.
-    """
-    return Running(
-        bundle=status.bundle_digest,
-        bundle_version=status.bundle.partition("@")[2].rpartition("#")[0],
-        configuration=status.configuration,
-        programs=tuple(dict.fromkeys(route.program for route in status.routes if route.program))[:_MOST_LABELS],
-        models=dict(list(status.model_hashes.items())[:_MOST_LABELS]),
-        figures=figures_of(families, run),
-    )
+    def __init__(self, run: str) -> None:
+        """Begin with no bundle and nothing counted; `run` names the proxy's run."""
+        self._run = run
+        self._number = 0
+        self._digest: str | None = None
+        self._before = Tally()
+
+    def begin(self, digest: str, families: Iterable[Family]) -> None:
+        """Count from here on for a bundle, if it is another."""
+        if digest != self._digest:
+            first = self._digest is None
+            self._before = Tally() if first else tally_of(figures_of(families, self._run))
+            self._number += 1
+            self._digest = digest
+
+    def running(self, status: Status, families: Sequence[Family]) -> Running:
+        """Return what is told of a proxy.
+
+        Args:
+            status: What it has in force.
+            families: What it has counted, of those that `Metrics.judged` yields at least.
+        """
+        self.begin(status.bundle_digest, families)
+        counted = less(tally_of(figures_of(families, self._run)), self._before)
+        figures = Figures(run=f"{self._run}.{self._number}", **msgspec.structs.asdict(counted))
+        return Running(
+            bundle=status.bundle_digest,
+            bundle_version=status.bundle.partition("@")[2].rpartition("#")[0],
+            configuration=status.configuration,
+            programs=tuple(dict.fromkeys(route.program for route in status.routes if route.program))[:_MOST_LABELS],
+            models=dict(list(status.model_hashes.items())[:_MOST_LABELS]),
+            figures=figures,
+        )
 
 
 def figures_of(families: Iterable[Family], run: str) -> Figures:

@@ -30,9 +30,9 @@ from checkstream.processes.child import Child, program
 from checkstream.processes.fleet import open_fleet
 from checkstream.processes.folder import Folder
 from checkstream.processes.following import follow
-from checkstream.processes.frames import Welcome, derived
+from checkstream.processes.frames import Welcome
 from checkstream.processes.handing import START_S, HandOver
-from checkstream.processes.judged import running_of
+from checkstream.processes.judged import SinceBundle
 from checkstream.processes.manager import Manager, Passed
 from checkstream.processes.places import Places
 from checkstream.processes.restarts import Cause, Restarts
@@ -100,6 +100,7 @@ class Parent:
         self._rolling.reload = self._whole.reload
         self._shared = memory.Shared()
         self._secret = os.urandom(32) if elder is None else elder.estate.secret
+        self._since = SinceBundle(os.urandom(8).hex())
         self._began = time.monotonic() if elder is None else elder.estate.began
         self._board = board.make() if elder is None else elder.board
         self._half = 0 if elder is None else 1 - elder.estate.half
@@ -163,8 +164,7 @@ class Parent:
 
     async def _told_of_all(self) -> Running:
         """Return what all workers have in force, and what a rollout is judged by."""
-        run = derived(self._secret, "run").hex()[:16]  # the same behind a hand-over, whose counts go on
-        return running_of(await self._whole.shown(), await self._whole.counted(), run)
+        return self._since.running(await self._whole.shown(), await self._whole.counted())
 
     def _begin(self, work: Coroutine[Any, Any, Any]) -> asyncio.Task[Any]:
         task = asyncio.get_running_loop().create_task(work)

@@ -64,7 +64,7 @@ class Fleets:
                 reason = "an old one was sent"
                 tables.note_event(session, now, kind="attestation_replayed", fleet=name, node=node, reason=reason)
                 return error
-            if before is not None and same and said.running.bundle:
+            if before is not None and said.running.bundle:
                 counted = since(before.attestation.running.figures, said.running.figures)
                 tables.add_counts(session, name, said.running.bundle, now, counted)
             if why:

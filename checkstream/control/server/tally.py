@@ -50,13 +50,17 @@ def since(before: Figures | None, now: Figures | None) -> Tally:
     whole = tally_of(now)
     if before.run != now.run:
         return whole
-    less = tally_of(before)
-    found = _combined(whole, less, -1)
+    found = less(whole, tally_of(before))
     fell = min(
         (*(getattr(found, name) for name in _PLAIN), *_all(found.times.values()), *_all(found.scores.values())),
         default=0,
     )
     return whole if fell < 0 else found
+
+
+def less(one: Tally, other: Tally) -> Tally:
+    """Return what one has more than another; where it has less, that is negative."""
+    return _combined(one, other, -1)
 
 
 def summed(tallies: Iterable[Tally]) -> Tally:

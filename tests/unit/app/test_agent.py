@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 import yaml
-from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 
+from checkstream.app.following import expanded
 from checkstream.cli.bundle_follow import _looking
 from checkstream.config import Config, load_config
 from checkstream.control.attestation import Running
@@ -21,6 +21,8 @@ from checkstream.errors import ConfigError, ControlError
 from tests.bundled import STOPS, World
 from tests.controlled import Server, asked
 
+MORE = "{name: m, id: R-3, stage: [midstream], phrases: [no risk], actions: [{type: redact}]}"
+
 
 class Node:
     """The folder of a node of the fleet `shop`, whose control server also serves the bundles."""
@@ -29,8 +31,7 @@ class Node:
         self.folder = folder / name
         self.folder.mkdir()
         self.key = server.nodes[name]
-        pem = self.key._key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
-        (self.folder / "node.pem").write_bytes(pem)
+        server.write_key(name, self.folder / "node.pem")
         (self.folder / "root.json").write_bytes(world.root)
         self.written: dict[str, Any] = {
             "upstreams": {"llm": {"url": "http://127.0.0.1:1"}},
@@ -218,3 +219,57 @@ async def test_a_key_that_is_none_is_said(tmp_path: Path, world: World, made: Se
         with pytest.raises(ControlError, match="can't be read"):
             async with node.looking():
                 pytest.fail("it looks")
+
+
+async def _rolled_out(server: Server, version: str) -> int:
+    made = (await asked("POST", server.url, "/v1/rollouts", {"fleet": "shop", "version": version}, person="eve"))[1]
+    assert (await asked("POST", server.url, "/v1/approvals", {"rollout": made["id"]}, person="rob"))[0] == 200
+    return int(made["id"])
+
+
+async def test_g27_a_node_has_what_it_is_told_and_keeps_it_while_the_server_is_away(
+    tmp_path: Path, world: World, made: Server
+) -> None:
+    made.written["fleets"]["shop"]["rings"] = [{"name": "all", "percent": 100, "soak_s": 3600}]
+    async with made.serving() as server:
+        node = Node(tmp_path, world, server)
+        async with node.looking() as look:
+            await look()
+            number = await _rolled_out(server, "1")
+            assert (await look()).outcome == "accepted"
+            await asyncio.to_thread(world.release, STOPS, MORE, version="2")
+            assert ((await look()).outcome, (await look()).version) == ("same", "1")  # a newer one is not taken unasked
+            await asked("POST", server.url, "/v1/promotions", {"rollout": number}, person="eve")
+            await _rolled_out(server, "2")
+            said: Look = await look()
+            assert (said.outcome, said.version) == ("accepted", "2")
+    node.written["bundles"]["source"] = str(world.public)
+    async with node.looking() as look:  # begun anew without the server: it knows what it was told last
+        assert (await look()).outcome == "unreachable"
+        assert (await asyncio.to_thread(_current, node)).startswith("retail@2#")
+        (node.bundles / "desired").write_bytes(b"no such thing")
+        assert (await look()).outcome == "unreachable"
+        assert (await asyncio.to_thread(_current, node)).startswith("retail@2#")
+
+
+async def test_g27_a_server_can_not_name_what_is_not_signed(tmp_path: Path, world: World, made: Server) -> None:
+    """Not a bundle that was withdrawn, nor any other; and the node says so."""
+    one = (await asyncio.to_thread(world.accepted)).digest
+    await asyncio.to_thread(world.release, STOPS, MORE, version="2")
+    async with made.serving() as server:
+        node = Node(tmp_path, world, server)
+        async with node.looking() as look:
+            await look()
+            number = await _rolled_out(server, "1")
+            for _ in range(3):
+                await asked("POST", server.url, "/v1/promotions", {"rollout": number}, person="eve")
+            await asyncio.to_thread(world.withdraw)
+            said: Look = await look()
+            assert (said.outcome, f"the version {one[:12]} of the bundle" in said.reason) == ("refused", True)
+            await look()
+        shown = (await asked("GET", server.url, "/v1/fleets/shop", person="gus"))[1]["nodes"][0]
+        assert (shown["drifted"], "was withdrawn" in shown["why"]) == (True, True)
+
+
+def _current(node: Node) -> str:
+    return expanded(node.config())[1]

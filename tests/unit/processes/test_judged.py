@@ -2,9 +2,16 @@
 
 from __future__ import annotations
 
-from checkstream.processes.judged import figures_of
+import msgspec
+
+from checkstream.control.attestation import Running
+from checkstream.processes.judged import SinceBundle, figures_of
+from checkstream.processes.whole import _NOTHING
+from checkstream.proxy.health import Status
 from checkstream.telemetry.metrics import Metrics
 from checkstream.telemetry.totals import family_of, figures, summed
+
+C = "c" * 64
 
 
 def counted(scale: int) -> Metrics:
@@ -36,3 +43,31 @@ def test_figures_of_several_processes_are_their_sums() -> None:
     one, two = counted(1), counted(2)
     together = figures_of(summed((figures(one), figures(two))), "r")
     assert together == figures_of(figures(counted(3)), "r")
+
+
+def status(digest: str) -> Status:
+    return msgspec.structs.replace(_NOTHING, bundle=f"retail@7#{digest[:12]}", bundle_digest=digest, configuration=C)
+
+
+def test_each_bundle_is_told_what_was_done_under_it() -> None:
+    metrics, since = Metrics(), SinceBundle("r")
+
+    def told(digest: str) -> Running:
+        return since.running(status(digest), tuple(map(family_of, metrics.judged())))
+
+    metrics.exchanges.of("chat", "complete").inc(3)
+    one = told("1" * 64)
+    assert (one.bundle, one.bundle_version, one.configuration) == ("1" * 64, "7", C)
+    assert one.figures is not None
+    assert (one.figures.exchanges, one.figures.stops) == (3, 0)  # what came before the first word is the first's
+    since.begin("2" * 64, map(family_of, metrics.judged()))
+    metrics.exchanges.of("chat", "stopped").inc(2)
+    metrics.policy.observe(0.1)
+    two = told("2" * 64)
+    assert two.figures is not None
+    assert (two.figures.exchanges, two.figures.stops, sum(two.figures.times["policy"])) == (2, 2, 1)
+    assert two.figures.run != one.figures.run
+    metrics.exchanges.of("chat", "stopped").inc(1)
+    again = told("2" * 64)
+    assert again.figures is not None
+    assert (again.figures.run, again.figures.exchanges) == (two.figures.run, 3)

@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
+import aiohttp
 import jsonschema
 import msgspec
 import openapi_spec_validator
@@ -91,6 +92,26 @@ async def test_what_was_signed_for_another_place_or_altered_is_not_heard(server:
 )
 async def test_what_is_no_attestation_is_refused_and_harms_nothing(server: Server, body: bytes, status: int) -> None:
     assert (await asked("POST", server.url, ATTEST, body, node=server.nodes["n1"]))[0] == status
+    assert (await asked("POST", server.url, ATTEST, attestation(), node=server.nodes["n1"]))[0] == 200
+
+
+async def test_a_body_without_end_is_cut_off(server: Server) -> None:
+    sent = 0
+
+    async def endless() -> AsyncIterator[bytes]:
+        nonlocal sent
+        while True:
+            sent += 1 << 16
+            yield b"[" * (1 << 16)
+
+    async with aiohttp.ClientSession() as client:
+        headers = server.nodes["n1"].headers("POST", ATTEST, b"")
+        try:
+            async with client.post(server.url + ATTEST, data=endless(), headers=headers) as response:
+                assert response.status == 413
+        except aiohttp.ClientOSError:  # it may be cut off while it is still being sent
+            pass
+    assert sent < 64 << 20
     assert (await asked("POST", server.url, ATTEST, attestation(), node=server.nodes["n1"]))[0] == 200
 
 

@@ -1,0 +1,117 @@
+"""`checkstream control` as people use it: against a real control server, each with a key of their own."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import json
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from checkstream.cli import main
+from checkstream.cli.control_ask import KEY, URL
+from tests.controlled import Server, asked, attestation, key_of
+
+Run = Callable[..., tuple[int, str]]
+ONE, TWO = "1" * 64, "2" * 64
+OFFERED = [{"digest": TWO, "version": "v2"}, {"digest": ONE, "version": "v1"}]
+
+
+@pytest.fixture
+def server(tmp_path: Path) -> Iterator[Server]:
+    """A server on a thread of its own, whose nodes have said that they have `v1`."""
+    made, ready, loop = Server(tmp_path), threading.Event(), asyncio.new_event_loop()
+    ended = asyncio.Event()
+
+    async def serve() -> None:
+        async with made.serving():
+            for name, key in made.nodes.items():
+                said = attestation(bundle=ONE, bundle_version="v1", offered=OFFERED)
+                assert (await asked("POST", made.url, "/v1/attestations", said, node=key))[0] == 200, name
+            ready.set()
+            await ended.wait()
+
+    thread = threading.Thread(target=lambda: loop.run_until_complete(serve()))
+    thread.start()
+    assert ready.wait(30)
+    yield made
+    loop.call_soon_threadsafe(ended.set)
+    thread.join(30)
+    loop.close()
+
+
+@pytest.fixture
+def run(server: Server, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
+    """Run a command as somebody; returns its exit code and all that it says."""
+
+    def call(person: str, *words: str) -> tuple[int, str]:
+        monkeypatch.setenv(URL, server.url + "/")
+        monkeypatch.setenv(KEY, key_of(person))
+        try:
+            code = main(["control", *words])
+        except SystemExit as ended:
+            code = int(str(ended.code))
+        said = capsys.readouterr()
+        return code, said.out + said.err
+
+    return call
+
+
+def test_a_rollout_from_its_proposal_to_its_end(run: Run) -> None:
+    code, said = run("gus", "status")
+    assert (code, said.splitlines()[0]) == (
+        0,
+        "fleet shop, bundle retail; signed now: v2 (222222222222), v1 (111111111111)",
+    )
+    assert run("ana", "rollout", "shop", "v2") == (
+        2,
+        "checkstream: `ana` is `analyst`, and `rollout` is for `engineer` or `risk_officer`\n",
+    )
+    code, said = run("eve", "rollout", "shop", "v2", "--reason", "refunds")
+    assert (code, said.startswith("rollout 1 of v2 (222222222222), asked for by eve: proposed: it waits")) == (0, True)
+    assert run("rob", "approve", "shop")[0] == 2
+    code, said = run("rob", "approve", "1")
+    assert (code, "asked for by eve, approved by rob: running, ring" in said) == (0, True)
+    code, said = run("gus", "status", "shop")
+    assert (code, "DRIFTED it has not taken it yet" in said) == (1, True)
+    code, said = run("ada", "rollback", "shop", "--reason", "too much")
+    assert (code, said.endswith("ada: too much\n")) == (0, True)
+    assert run("gus", "status", "shop")[0] == 0
+    code, said = run("gus", "events", "shop")
+    assert (code, "Z  rolled_back  shop: v2: ada: too much" in said) == (0, True)
+    code, said = run("gus", "status", "shop", "--json")
+    assert json.loads(said)["rollout"]["stage"] == "rolled_back"
+    assert "fleet `bank`" in run("gus", "promote", "bank")[1]
+
+
+def test_lists_and_their_refusals(run: Run) -> None:
+    digest = "d" * 64
+    assert run("eve", "allow", "shop", "package", digest)[0] == 2
+    assert run("rob", "allow", "shop", "package", digest) == (0, "")
+    assert run("rob", "allow", "shop", "package", digest, "--remove") == (0, "")
+    assert "nobody has added" in run("rob", "allow", "shop", "package", digest, "--remove")[1]
+    assert run("rob", "allow", "shop", "colour", digest)[0] == 2
+    code, said = run("rob", "allow", "shop", "image", "two words")
+    assert (code, "at `$.value`" in said) == (2, True)
+
+
+def test_without_a_server_or_a_key(
+    run: Run, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert "can't be asked" in run("gus", "status", "--server", "http://127.0.0.1:1")[1]
+    assert "which control server?" in run("gus", "status", "--server", "control.example")[1]
+    monkeypatch.setattr("tests.unit.cli.test_control.key_of", lambda _: "nobody-has-this-key-at-all")
+    assert "no valid key" in run("gus", "status")[1]
+    monkeypatch.delenv(KEY)
+    assert main(["control", "status"]) == 2
+    assert "who asks?" in capsys.readouterr().err
+
+
+def test_a_key_and_what_the_server_needs_to_know_it(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["control", "key"]) == 0
+    said = capsys.readouterr()
+    assert said.err == f"key_sha256: {hashlib.sha256(said.out.strip().encode()).hexdigest()}\n"
+    assert len(said.out) > 40
