@@ -23,6 +23,7 @@ from checkstream.app.current import Current, enforced
 from checkstream.app.force import Loaded
 from checkstream.app.inline import Inline
 from checkstream.app.models import OpenModel
+from checkstream.app.telling import Telling
 from checkstream.app.turns import collect_due
 from checkstream.audit.journal import Journal, JournalSettings
 from checkstream.audit.keys import AuditKey, key_from_text, load_key
@@ -111,7 +112,10 @@ async def open_parts(
     digests = await thread(_digests, key, config)
     closed(_close_journal, journal)
     metrics = Metrics()
-    counts = Counted(metrics, log)
+    telling = None if config.telemetry.otlp is None else await Telling.open(config.telemetry.otlp, metrics, log)
+    if telling is not None:
+        closed(telling.close)
+    counts = Counted(metrics, log, None if telling is None else telling.tracer)
     trail = Trail(journal, counts.recorded)
 
     # what decides
@@ -173,6 +177,8 @@ async def open_parts(
     observe = _observing(
         counts, current, background=background, admission=admission, trail=trail, conversations=conversations
     )
+    if telling is not None:
+        telling.begin(observe)
     return Parts(
         log, trail, counts, current, admission, background, proxy, listener, admin_listener, console, metrics, observe
     )

@@ -34,13 +34,11 @@ from checkstream.config.settings import (
     ConversationSettings,
     Deadline,
     HoldbackSettings,
-    LogSettings,
     Match,
     RecordSettings,
     RouteSettings,
-    TelemetrySettings,
-    Told,
 )
+from checkstream.config.telemetry import LogSettings, OtlpSettings, TelemetrySettings, Told
 from checkstream.config.trusted import EmbedderKind, EvidenceSettings
 
 __all__ = [
@@ -66,6 +64,7 @@ __all__ = [
     "LogSettings",
     "Match",
     "ModelSource",
+    "OtlpSettings",
     "OwnModel",
     "PseudonymSettings",
     "Quota",

@@ -14,7 +14,8 @@ from checkstream.config.parts import Name, Secret, Settings
 from checkstream.config.paths import with_files
 from checkstream.config.reader import build, read_tree
 from checkstream.config.servers import parse_address
-from checkstream.config.settings import AuditSettings, LogSettings
+from checkstream.config.settings import AuditSettings
+from checkstream.config.telemetry import LogSettings
 from checkstream.core.policy import nodes as yaml_nodes
 from checkstream.errors import ConfigError, Fault
 

@@ -24,7 +24,8 @@ from checkstream.config.files import read_file
 from checkstream.config.paths import absolute
 from checkstream.config.reader import Node, build, read_tree
 from checkstream.config.servers import Server, Upstream
-from checkstream.config.settings import AuditSettings, Config, RouteSettings, TelemetrySettings
+from checkstream.config.settings import AuditSettings, Config, RouteSettings
+from checkstream.config.telemetry import TelemetrySettings
 from checkstream.config.trusted import EvidenceSettings
 from checkstream.core.policy import nodes
 from checkstream.errors import ConfigError, Fault
@@ -37,7 +38,6 @@ _SWITCH = "ENABLE_VERIFICATION"
 NOT_YET = {
     "server.tls": "end TLS in front of it",
     "server.callers.jwt": "list callers with keys",
-    "telemetry.otlp": "collect the Prometheus metrics of the admin listener",
     "verifier.kind=meaning": "write `reader`, which reads claim and evidence together, quicker and with fewer mistakes",
 }
 """Settings of the documented format that this version can't carry out, and values that are gone -> what to do."""

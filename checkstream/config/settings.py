@@ -25,6 +25,7 @@ from checkstream.config.background import (
 )
 from checkstream.config.parts import Ms, Name, Secret, Settings
 from checkstream.config.servers import Quota, Server, Upstream
+from checkstream.config.telemetry import TelemetrySettings
 from checkstream.config.trusted import EvidenceSettings
 from checkstream.core.match.language import LANGUAGES
 from checkstream.core.wire.places import SurfaceName, fault_of, surface_at
@@ -281,45 +282,6 @@ class ConversationSettings(Settings, frozen=True):
         return store.removeprefix("sqlite:") if store.startswith("sqlite:") else None
 
 
-class LogSettings(Settings, frozen=True):
-    """Logs go to stderr."""
-
-    log: Literal["auto", "json", "console"] = "auto"
-    """json: one object a line. console: lines for people. auto: console on a terminal, json elsewhere."""
-
-
-Told = Literal["none", "aggregate", "decisions"]
-"""What of an exchange leaves its node, from the one that tells least."""
-
-
-class TelemetrySettings(LogSettings, frozen=True):
-    """Logs go to stderr, metrics to whoever asks the admin listener; a `control` server is told of the audit log."""
-
-    models: Literal["answered", "configured"] = "answered"
-    """Which models metrics tell apart. configured: those that routes name. answered: also up to 32 others, once an
-    upstream has answered to them and no rule fired; where it answers to any name, callers choose those."""
-    privacy: Told = "decisions"
-    """What it is told of an exchange. decisions: its record, with places and digests of what was found, never a text.
-    aggregate: one more in the counts of its minute. none: nothing. What is not told still proves that the log is
-    whole."""
-    privacy_of_routes: dict[Name, Told] = msgspec.field(default_factory=dict)
-    """Route -> the same of its exchanges. Where route and caller both have a word, the one that tells less counts."""
-    privacy_of_callers: dict[Name, Told] = msgspec.field(default_factory=dict)
-    """Caller -> the same of its exchanges."""
-    salt: Secret | None = None
-    """Of digests, 32 bytes at least (`openssl rand -base64 32`); the same on all nodes, so that equal texts of one
-    caller have equal digests on all of them, and those of two callers never. null: digests are of this node alone."""
-    batch_ms: Annotated[int, Meta(ge=50, le=3_600_000)] = 1000
-    """How long a record waits for others to be sent with."""
-    batch_bytes: Annotated[int, Meta(ge=16_384, le=4_194_304)] = 1_048_576
-    """Bytes of the log that are sent at once."""
-    batch_records: Annotated[int, Meta(ge=1, le=20_000)] = 1000
-    """Records that are sent at once."""
-    spool_bytes: Annotated[int, Meta(ge=1_048_576)] = 1_073_741_824
-    """Most of the log that waits while the server is away; then the oldest records are not sent, which is counted and
-    told. The log itself keeps them."""
-
-
 class Config(Settings, frozen=True):
     """The whole configuration."""
 
@@ -354,4 +316,4 @@ class Config(Settings, frozen=True):
     verifier: VerifierSettings = VerifierSettings()
     """Who judges whether evidence supports a claim."""
     telemetry: TelemetrySettings = TelemetrySettings()
-    """How logs are written."""
+    """How logs are written, which models metrics tell apart, and who is told of exchanges besides."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
 from msgspec import UNSET
@@ -14,9 +14,11 @@ from checkstream.core.terms import Recited, unknown_of
 from checkstream.errors import CheckstreamError, ScoringReason, UpstreamError
 from checkstream.proxy.ids import STREAM, identify, new_id
 from checkstream.proxy.replies import row
+from checkstream.proxy.spans import OF_VERDICT, VERDICT, told_of
 from checkstream.telemetry.drift import Counts, Key
 from checkstream.telemetry.logs import Log
 from checkstream.telemetry.metrics import Metrics
+from checkstream.telemetry.traces import Trace, Tracer
 
 NO_ROUTE = "-"
 """Route of requests that no route has taken, in metrics."""
@@ -81,8 +83,19 @@ class _OfRoute:
 class StreamCounts:
     """Counts and logs one exchange, under its stream id."""
 
-    def __init__(self, metrics: Metrics, log: Log, news: News, stream: str, route: str, *, of: _OfRoute) -> None:
-        """Begin now."""
+    def __init__(
+        self,
+        metrics: Metrics,
+        log: Log,
+        news: News,
+        stream: str,
+        route: str,
+        *,
+        of: _OfRoute,
+        trace: Trace | None = None,
+    ) -> None:
+        """Begin now; `trace` is the exchange's span, if spans are told."""
+        self._trace = trace
         self._news = news
         self._metrics = metrics
         self._log = log
@@ -105,6 +118,8 @@ class StreamCounts:
         verdict = command.verdict
         labels = verdict.action, verdict.rule_id, str(verdict.stage), verdict.mode, verdict.policy
         self._metrics.verdicts.of(*labels).inc()
+        if self._trace is not None:
+            self._trace.happened(VERDICT, dict(zip(OF_VERDICT, labels, strict=True)))
         self._verdicts += 1
         if self._verdicts > _MOST_LOGGED:
             return
@@ -149,6 +164,11 @@ class StreamCounts:
         self._of.policy.observe(seconds)
         if self._record is not None:
             self._count_by_model(self._record)
+
+    @property
+    def traceparent(self) -> str | None:
+        """By which the upstream is told of which trace its request is; None: as the caller has said."""
+        return None if self._trace is None else self._trace.context.header
 
     def forwarded(self) -> None:
         """Note that the prompt has passed its checks."""
@@ -246,6 +266,9 @@ class StreamCounts:
             told["verdicts"] = self._verdicts
         seconds = round(time.monotonic() - self._begun, 4)
         self._log.info("request.ended", stream=self._stream, route=self._route, status=status, seconds=seconds, **told)
+        if self._trace is not None and self._record is not None:
+            model = self._metrics.models.of(self._model)
+            told_of(self._trace, self._record, stream=self._stream, route=self._route, model=model, status=status)
 
 
 class Now(msgspec.Struct, frozen=True, kw_only=True):
@@ -264,21 +287,30 @@ class Now(msgspec.Struct, frozen=True, kw_only=True):
 class Counted:
     """Counts and logs for the whole process; also the scorer's observer."""
 
-    def __init__(self, metrics: Metrics, log: Log) -> None:
-        """Write to `metrics` and `log`."""
+    def __init__(self, metrics: Metrics, log: Log, tracer: Tracer | None = None) -> None:
+        """Write to `metrics` and `log`; `tracer` begins a span of each exchange, if spans are told."""
+        self._tracer = tracer
         self._metrics = metrics
         self._log = log
         self._recording = "written"
         self._news = News()
         self._routes: dict[str, _OfRoute] = {}
 
-    def begun(self, stream: str, route: str, caller: str | None) -> StreamCounts:
-        """Log a request that a route has taken; return what counts its exchange."""
+    def begun(self, stream: str, route: str, caller: str | None, traceparent: Sequence[str] = ()) -> StreamCounts:
+        """Log a request that a route has taken; return what counts its exchange.
+
+        Args:
+            stream: Its id.
+            route: Which route has.
+            caller: Who asks.
+            traceparent: The headers by which it says of which trace it is.
+        """
         self._log.info("request.begun", stream=stream, route=route, caller=caller)
+        trace = None if self._tracer is None else self._tracer.begin(traceparent)
         of = self._routes.get(route)
         if of is None:
             of = self._routes[route] = _OfRoute(self._metrics, route)
-        return StreamCounts(self._metrics, self._log, self._news, stream, route, of=of)
+        return StreamCounts(self._metrics, self._log, self._news, stream, route, of=of, trace=trace)
 
     def recorded(self) -> None:
         """Count an entry of the audit chain."""

@@ -52,7 +52,7 @@ class Fetching:
             tasks: Wait for the upstream; the exchange ends after them.
         """
         self._upstream = upstream
-        self._outgoing = outgoing
+        self._outgoing = outgoing if counts.traceparent is None else outgoing.traced(counts.traceparent)
         self._media = media
         self._connection = connection
         self._post = post

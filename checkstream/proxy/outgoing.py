@@ -6,6 +6,8 @@ from collections.abc import Collection
 
 import msgspec
 
+from checkstream.telemetry.traces import TRACEPARENT
+
 _KEYS_OF_ONE_REQUEST = frozenset({"idempotency-key", "x-idempotency-key"})
 
 
@@ -24,6 +26,10 @@ class Outgoing(msgspec.Struct, frozen=True):
     """Of a guarded request."""
     patient: bool = False
     """Its answer may be silent for as long as one may take to begin, and a stream of the server's own for ever."""
+
+    def traced(self, traceparent: str) -> Outgoing:
+        """Return it as a part of a trace."""
+        return msgspec.structs.replace(self, headers=(*self.bare({TRACEPARENT}).headers, (TRACEPARENT, traceparent)))
 
     def bare(self, names: Collection[str]) -> Outgoing:
         """Return it without some headers."""

@@ -54,6 +54,7 @@ from checkstream.proxy.sent import CONTEXT, CONVERSATION, Sent, method_of, one_o
 from checkstream.proxy.sessions import Sessions
 from checkstream.proxy.trail import ExchangeTrail, Trail
 from checkstream.proxy.turns import Turns
+from checkstream.telemetry.traces import TRACEPARENT
 
 _MOST_BOOKS = 1000
 """Of callers and routes whose tools are remembered."""
@@ -248,7 +249,7 @@ class Proxy:
         identity = sent.identity
         if self._trail.failure and (route.plan is None or route.plan.fail_mode == "closed"):
             raise AuditError(self._trail.failure)
-        counts = self._counts.begun(stream, route.name, identity.name)
+        counts = self._counts.begun(stream, route.name, identity.name, request.headers.getall(TRACEPARENT, ()))
         ledger = ExchangeTrail(self._trail, stream, route.name, identity.name, counts)
         if route.plan is None or route.surface is None or route.scorer is None or load is None:
             try:

@@ -44,6 +44,7 @@ _OF_VERDICTS = ("action", "rule_id", "stage", "mode", "policy")
 _OF_ACTIONS = ("route", "model", "action")
 _OF_MODELS = ("route", "model")
 _OF_ANSWERS = ("route", "profile")
+_OF_SIGNALS = ("signal", "outcome")
 _OF_TOKENS = ("route", "model", "direction")
 
 
@@ -117,6 +118,7 @@ SPECS = (
     MetricSpec("checkstream_telemetry_records_total", "counter", "Records for the control server", ("outcome",)),
     MetricSpec("checkstream_telemetry_waiting_bytes", "gauge", "Bytes of the audit log that wait to be sent"),
     MetricSpec("checkstream_fleet_machines", "gauge", "Machines that count as one; 0: none are known"),
+    MetricSpec("checkstream_otlp_total", "counter", "Spans, and tellings of metrics, for a collector", _OF_SIGNALS),
     MetricSpec("checkstream_tokens_total", "counter", "Tokens seen (prompt: in, answer: out)", _OF_TOKENS),
 )
 
@@ -214,7 +216,7 @@ class _Alone(Collector):
 class Metrics:
     """The metrics of one process. Plain attributes, so that the hot path counts without a look-up."""
 
-    def __init__(self) -> None:
+    def __init__(self) -> None:  # noqa: PLR0915 - a table: one line for each metric
         """Create every metric of `SPECS` in a fresh registry."""
         self.registry = CollectorRegistry(auto_describe=True)
         self.models = ModelNames()
@@ -264,6 +266,7 @@ class Metrics:
         self.telemetry_records = Family(self._make(Counter, "checkstream_telemetry_records_total"), 1)
         self.telemetry_waiting = self._make(Gauge, "checkstream_telemetry_waiting_bytes")
         self.fleet_machines = self._make(Gauge, "checkstream_fleet_machines")
+        self.otlp = Family(self._make(Counter, "checkstream_otlp_total"), 2)
         self.tokens = Family(self._make(Counter, "checkstream_tokens_total"), 3)
 
     def _make(self, kind: type[_Child], name: str) -> _Child:

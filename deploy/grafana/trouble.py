@@ -62,6 +62,11 @@ WRONG = Row(
             queries=(Query(rate("checkstream_recordings_total", "outcome", _I), "{{outcome}}"),),
         ),
         Panel(
+            title="Told to OpenTelemetry",
+            says="Spans and tellings of metrics. `failed`, `dropped`: the collector is away or slow; no request waits.",
+            queries=(Query(rate("checkstream_otlp_total", "signal, outcome", _I), "{{signal}} {{outcome}}"),),
+        ),
+        Panel(
             title="Requests at the API (p95)",
             says="Grounding and the gate over HTTP, by path.",
             queries=(Query(quantile(0.95, "checkstream_api_seconds", "path", _I), "{{path}}"),),

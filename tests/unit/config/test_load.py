@@ -173,7 +173,14 @@ routes:
         ("record: {dir: x, sample: 1.5}\n", "record.sample"),
         ("record: {dir: x, text: hashed}\n", "did you mean `masked`?"),
         ("record: {dir: x, retention_days: 0}\n", "record.retention_days"),
-        ("telemetry: {otlp: http://x}\n", "not available in this version"),
+        ("telemetry: {otlp: {}}\n", "endpoint"),
+        ("telemetry: {otlp: {endpoint: '127.0.0.1:4318'}}\n", "is no collector"),
+        ("telemetry: {otlp: {endpoint: 'grpc://h:4317'}}\n", "is no collector"),
+        ("telemetry: {otlp: {endpoint: 'http://u:p@h:4318'}}\n", "holds a password"),
+        ("telemetry: {otlp: {endpoint: 'http://h:4318/v1/traces'}}\n", "leave `/v1/...` out"),
+        ("telemetry: {otlp: {endpoint: 'http://h:4318', sample: 2}}\n", "telemetry.otlp.sample"),
+        ("telemetry: {otlp: {endpoint: 'http://h:4318', headers: {a: text}}}\n", "telemetry.otlp.headers"),
+        ("server: {tls: {}}\n", "not available in this version"),
         ("server: {listen: 8080}\n", "expected text"),
         ("server: {listen: localhost}\n", "not an address"),
         ("server: {listen: ::1:80}\n", "brackets"),
@@ -270,8 +277,9 @@ def test_a_route_that_is_never_taken_is_a_warning() -> None:
 
 
 def test_what_is_not_there_yet_may_be_null() -> None:
-    config = read_config("c.yaml", GOOD + "telemetry: {otlp: null}\n", Path())
+    config = read_config("c.yaml", GOOD + "server: {tls: null}\ntelemetry: {otlp: null}\n", Path())
     assert config.telemetry.log == "auto"
+    assert config.telemetry.otlp is None
 
 
 def test_a_secret_file_is_found_beside_the_configuration(tmp_path: Path) -> None:

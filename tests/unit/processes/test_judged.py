@@ -62,7 +62,7 @@ def test_each_bundle_is_told_what_was_done_under_it() -> None:
     assert (one.figures.exchanges, one.figures.stops) == (3, 0)  # what came before the first word is the first's
     since.begin("2" * 64, map(family_of, metrics.judged()))
     metrics.exchanges.of("chat", "stopped").inc(2)
-    metrics.policy.observe(0.1)
+    metrics.policy.of("chat").observe(0.1)
     two = told("2" * 64)
     assert two.figures is not None
     assert (two.figures.exchanges, two.figures.stops, sum(two.figures.times["policy"])) == (2, 2, 1)
