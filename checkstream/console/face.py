@@ -17,6 +17,7 @@ from checkstream.console.records import Folder
 from checkstream.console.serving.exchanges import ExchangePages
 from checkstream.console.serving.live import LivePages
 from checkstream.console.serving.overview import OverviewPages
+from checkstream.console.serving.policies import PolicyPages
 from checkstream.console.serving.shell import Handler, Shell
 from checkstream.errors import CheckstreamError, NotReady
 
@@ -33,9 +34,11 @@ class Console:
         self._overview = OverviewPages(shell)
         folder = Folder(places.audit, places.key)
         self._live = LivePages(shell, folder)
+        self._policies = PolicyPages(shell)
         self._table: Mapping[tuple[str, str], Handler] = {
             **self._overview.table,
             **self._live.table,
+            **self._policies.table,
             **ExchangePages(shell, folder).table,
             ("GET", "login"): self._login_page,
             ("POST", "login"): self._log_in,
@@ -52,6 +55,7 @@ class Console:
     async def close(self) -> None:
         """Stop all that goes on."""
         await self._live.close()
+        await self._policies.close()
         await self._overview.close()
 
     async def respond(self, request: BaseRequest) -> StreamResponse:

@@ -21,9 +21,9 @@ function rowOf(row) {
   const head = cell("th", link);
   head.scope = "row";
   return cell("tr",
-    classed(cell("td", row.time.slice(11, 23)), "when"), head, cell("td", cell("bdi", row.route)),
-    cell("td", classed(cell("span", row.action), "tag " + (KINDS[row.action] || "plain"))), cell("td", row.outcome),
-    cell("td", cell("bdi", row.rules.join(" "))), classed(cell("td", row.held_ms), "n"), cell("td", cell("bdi", row.notes.join(", "))));
+    classed(cell("td", row.time.slice(11, 23)), "when"),
+    cell("td", classed(cell("span", row.action), "tag " + (KINDS[row.action] || "plain"))), head,
+    cell("td", cell("bdi", row.rules.join(" "))), cell("td", row.outcome), cell("td", cell("bdi", row.route)), classed(cell("td", row.held_ms), "n"), cell("td", cell("bdi", row.notes.join(", "))));
 }
 
 document.addEventListener("DOMContentLoaded", () => {
