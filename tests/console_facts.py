@@ -111,6 +111,7 @@ async def served(facts: MadeUp, folder: Path, *, token: str | None = None, **pla
         "key": folder / "audit.key.pub",
         "runs": folder / "gate.db",
         "models": None,
+        "jobs": folder / "jobs.db",
         "program": ("false",),
     }
     console = Console(facts, Places(**given | places), token)

@@ -18,6 +18,7 @@ from checkstream.console.serving.exchanges import ExchangePages
 from checkstream.console.serving.live import LivePages
 from checkstream.console.serving.overview import OverviewPages
 from checkstream.console.serving.policies import PolicyPages
+from checkstream.console.serving.quality import QualityPages
 from checkstream.console.serving.shell import Handler, Shell
 from checkstream.errors import CheckstreamError, NotReady
 
@@ -39,6 +40,7 @@ class Console:
             **self._overview.table,
             **self._live.table,
             **self._policies.table,
+            **QualityPages(shell, self._overview.now).table,
             **ExchangePages(shell, folder).table,
             ("GET", "login"): self._login_page,
             ("POST", "login"): self._log_in,

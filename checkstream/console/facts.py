@@ -92,6 +92,8 @@ class Places(msgspec.Struct, frozen=True, kw_only=True):
     """File of the gate's runs, if there is one."""
     models: Path | None
     """The `models.yaml` that names models besides those of the package."""
+    jobs: Path | None
+    """File of the queue of answers to be scored; None: it is on another server."""
     program: tuple[str, ...]
     """Command line that starts checkstream, without arguments."""
     scored: tuple[str, ...] = ()

@@ -33,6 +33,7 @@ def places_of(config: Config, program: tuple[str, ...]) -> Places:
         key=key.with_name(key.name + ".pub") if isinstance(key, Path) else None,
         runs=_RUNS,
         models=None if config.models is None else Path(config.models),
+        jobs=None if config.jobs.file is None else Path(config.jobs.file),
         program=program,
         scored=tuple(route.name for route in config.routes if route.grounding is not None),
     )

@@ -10,6 +10,7 @@ function colour(name) {
 function draw(place) {
   if (place.firstChild || typeof uPlot === "undefined") return;
   const chart = JSON.parse(place.dataset.chart);
+  const reach = chart.at[chart.at.length - 1] - chart.at[0], minutes = reach < 600, days = reach > 172800;
   const strokes = [colour("--accent"), colour("--second")];
   const axis = { font: "12px system-ui, sans-serif", stroke: colour("--soft"), grid: { stroke: colour("--line"), width: 1 }, ticks: { stroke: colour("--line"), width: 1 } };
   const size = () => ({ width: place.clientWidth, height: 180 });
@@ -18,15 +19,15 @@ function draw(place) {
     cursor: { drag: { x: false, y: false } },
     legend: { live: true },
     series: [
-      { value: (_, at) => at === null ? "" : new Date(at * 1000).toISOString().slice(11, 19) + "Z" },
+      { value: (_, at) => at === null ? "" : new Date(at * 1000).toISOString().slice(days ? 0 : 11, 19).replace("T", " ") + "Z" },
       ...chart.lines.map((line, at) => ({
         label: line.name, stroke: strokes[at % 2], width: 2, dash: at ? [6, 3] : undefined,
         spanGaps: true, points: { show: chart.at.length < 8, size: 6 },
-        value: (_, value) => value === null ? "-" : String(Math.round(value * 10) / 10) + " " + chart.unit,
+        value: (_, value) => value === null ? "-" : String(Number(value.toPrecision(4))) + " " + chart.unit,
       })),
     ],
-    axes: [{ ...axis, space: 70, values: (_, at) => at.map((each) => new Date(each * 1000).toISOString().slice(11, chart.at[chart.at.length - 1] - chart.at[0] < 600 ? 19 : 16)) }, { ...axis, size: 52 }],
-    scales: { x: { time: true }, y: { range: (_, low, high) => [0, Math.max(high * 1.1, 1)] } },
+    axes: [{ ...axis, space: 70, values: (_, at) => at.map((each) => new Date(each * 1000).toISOString().slice(...(days ? [5, 10] : [11, minutes ? 19 : 16]))) }, { ...axis, size: 52 }],
+    scales: { x: { time: true }, y: { range: (_, low, high) => [0, high * 1.1 || 1] } },
   }, [chart.at, ...chart.lines.map((line) => line.values)], place);
   new ResizeObserver(() => plot.setSize(size())).observe(place);
 }

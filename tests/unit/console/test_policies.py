@@ -135,7 +135,7 @@ async def test_a_page_of_another_site_has_nothing_explained(tmp_path: Path) -> N
 
 
 def explainer(tmp_path: Path, *program: str) -> Explainer:
-    places = Places(audit=tmp_path, key=None, runs=tmp_path, models=None, program=program)
+    places = Places(audit=tmp_path, key=None, runs=tmp_path, models=None, jobs=None, program=program)
     return Explainer(places)
 
 

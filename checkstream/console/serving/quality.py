@@ -1,0 +1,56 @@
+"""Grounding and the gate: what answers and models came to over time, where anything was scored."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+
+from aiohttp.web import BaseRequest, StreamResponse
+
+from checkstream.console.pages import Frame, Pages
+from checkstream.console.serving.shell import Shell, Table
+from checkstream.console.totals import Ring
+from checkstream.console.views.quality import quality
+from checkstream.errors import GateError, JobError
+from checkstream.gate.ledger import Ledger
+from checkstream.gate.terms import Run
+from checkstream.jobs.recent import recent_results
+from checkstream.jobs.terms import Result
+
+_RESULTS, _RUNS = 500, 200
+
+
+class QualityPages:
+    """Shows what was scored."""
+
+    def __init__(self, shell: Shell, now: Callable[[], Awaitable[Ring]]) -> None:
+        """Read nothing yet; `now` returns what has been counted."""
+        self._shell = shell
+        self._now = now
+        self.table: Table = {("GET", "quality"): self._show}
+
+    async def _show(self, request: BaseRequest, _: str) -> StreamResponse:
+        ring, places = await self._now(), self._shell.places
+
+        def make(pages: Pages, frame: Frame) -> bytes:
+            faults: list[str] = []
+            results, runs = self._results(faults), self._runs(faults)
+            view = quality(ring, places.scored, results, runs, faults)
+            return pages.render("quality", frame, view=view, places=places)
+
+        return await self._shell.page(request, "quality", make)
+
+    def _results(self, faults: list[str]) -> list[Result]:
+        file = self._shell.places.jobs
+        try:
+            return [] if file is None or not self._shell.places.scored else recent_results(file, _RESULTS)
+        except JobError as error:
+            faults.append(str(error))
+            return []
+
+    def _runs(self, faults: list[str]) -> list[Run]:
+        file = self._shell.places.runs
+        try:
+            return Ledger(file).runs(limit=_RUNS) if file.is_file() else []
+        except GateError as error:
+            faults.append(str(error))
+            return []
