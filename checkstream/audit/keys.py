@@ -9,6 +9,7 @@ Source: HKDF RFC 5869, Ed25519 RFC 8032, HMAC RFC 2104.
 from __future__ import annotations
 
 import contextlib
+import errno
 import functools
 import hashlib
 import hmac
@@ -142,12 +143,20 @@ def load_key(file: Path) -> AuditKey:
             mode = os.fstat(stream.fileno()).st_mode
             content = stream.read(4096)
     except OSError as error:
-        raise AuditError(f"the audit key file `{file}` can't be used: {error.strerror}") from error
+        raise AuditError(f"the audit key file `{file}` can't be used: {why(error)}") from error
     if not stat.S_ISREG(mode) or mode & 0o007:
         raise AuditError(f"the audit key file `{file}` is open to other users; run `chmod 600` on it")
     key = key_from_text(content.decode("ascii", "replace"), str(file))
     _publish(key, file.with_name(file.name + ".pub"))
     return key
+
+
+def why(error: OSError) -> str:
+    """Return in the system's words why a file can't be used, and what to do where it is this user who may not."""
+    if error.errno not in {errno.EACCES, errno.EPERM, errno.EROFS}:
+        return str(error.strerror)
+    advice = f"user {os.geteuid()} must be able to write there, or name another folder as `audit.dir`"
+    return f"{error.strerror}; {advice}"
 
 
 def _create(file: Path) -> None:

@@ -10,6 +10,7 @@ import hashlib
 import os
 from pathlib import Path
 
+from checkstream.audit.keys import why
 from checkstream.audit.segments import HEADS_SUFFIX, LOCK_SUFFIX, Tail, find_tail, last_line, segment_name, segments
 from checkstream.errors import AuditError
 
@@ -168,7 +169,7 @@ def claim(directory: Path, heads: Path, fresh: str) -> tuple[ChainWriter, TornTa
                 os.close(lock)
         return (*_begin(directory, heads, fresh), tuple(left))
     except OSError as error:
-        raise AuditError(f"no audit chain can be written in `{directory}`: {error.strerror}") from error
+        raise AuditError(f"no audit chain can be written in `{directory}`: {why(error)}") from error
 
 
 def _begin(directory: Path, heads: Path, chain: str) -> tuple[ChainWriter, TornTail]:
