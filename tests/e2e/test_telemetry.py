@@ -1,4 +1,4 @@
-"""Real proxies tell a real control server of their exchanges, over kills of both: each arrives once, proven."""
+"""A real proxy tells a real control server of its exchanges, over ends of both by SIGKILL: each once, proven."""
 
 from __future__ import annotations
 

@@ -70,20 +70,22 @@ async def test_certificates_are_replaced_under_load_and_no_request_is_lost(tmp_p
     server.trust(new)
     certificate, key = put(tmp_path, "n1", old.issue("first"))
     async with server.serving(), client_of(server, tmp_path, certificate=certificate, certificate_key=key) as client:
-        answered: asyncio.Queue[None] = asyncio.Queue()
-        stop = asyncio.Event()
+        done = 0
+        stop, came = asyncio.Event(), asyncio.Condition()
 
         async def load() -> None:
+            nonlocal done
             while not stop.is_set():
                 answer = await client.post("/v1/telemetry", b"x")
                 assert (answer.status, answer.body) == (200, b"x")
-                answered.put_nowait(None)
+                async with came:
+                    done += 1
+                    came.notify_all()
 
         async def more(count: int) -> None:
-            while not answered.empty():  # those were before
-                answered.get_nowait()
-            for _ in range(count):
-                await answered.get()
+            target = done + count
+            async with came:
+                await came.wait_for(lambda: done >= target)
 
         async with asyncio.TaskGroup() as tasks:
             for _ in range(4):
