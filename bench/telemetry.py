@@ -104,13 +104,15 @@ def _written(folder: Path) -> float:
 def _shipped(folder: Path, privacy: Privacy) -> tuple[list[bytes], float, int]:
     """Return the deliveries of a log, the CPU time that making them took, and their bytes."""
     composer = Composer(folder, privacy, (KEY.public.raw.hex(),), spool_bytes=1 << 40)
-    bodies, positions, number = [], dict[str, At](), 0
+    bodies: list[bytes] = []
+    positions: dict[str, At] = {}
+    number = 0
     begin = time.process_time()
     while True:
         number += 1
         composed = composer.compose(positions, number=number, time_ms=number, most_bytes=1 << 20, most_records=1000)
         if not composed.delivery.runs:
-            return bodies, time.process_time() - begin, sum(map(len, bodies))
+            return bodies, time.process_time() - begin, sum(len(body) for body in bodies)
         bodies.append(packed(msgspec.json.encode(composed.delivery)))
         positions = {chain: end.at for chain, end in composed.ends.items()}
         composer.taken(composed, positions)
