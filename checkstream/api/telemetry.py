@@ -8,8 +8,9 @@ import msgspec
 from msgspec import Meta
 
 from checkstream.api.operation import Operation
+from checkstream.control.server.people import People
 from checkstream.control.server.telemetry import Telemetry
-from checkstream.control.server.traffic import ChainShown, Decided, Exchanged, Filter, Proof
+from checkstream.control.server.traffic import ChainShown, Decided, Exchanged, Filter, Proof, Rates
 from checkstream.control.telemetry.delivery import Delivery, Received
 
 _SECONDS = 30.0
@@ -58,6 +59,15 @@ class ChainsAsked(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     most: _Most = 100
 
 
+class RatesAsked(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Whose rates."""
+
+    node: _Short = ""
+    """Of this node; empty: of all."""
+    since_ms: _Ms = 0
+    """From the minute of this moment on, milliseconds since 1970."""
+
+
 class Exchanges(msgspec.Struct, frozen=True, kw_only=True):
     """A page of exchanges, the newest first."""
 
@@ -89,9 +99,10 @@ class Chains(msgspec.Struct, frozen=True, kw_only=True):
 class TelemetryApi:
     """What nodes tell of their audit chains, and what is known by it."""
 
-    def __init__(self, telemetry: Telemetry) -> None:
-        """Ask `telemetry`."""
+    def __init__(self, telemetry: Telemetry, people: People) -> None:
+        """Ask `telemetry`, on behalf of `people`."""
         self._telemetry = telemetry
+        self._people = people
 
     @property
     def operations(self) -> tuple[Operation, ...]:
@@ -106,6 +117,7 @@ class TelemetryApi:
                 self._proofs,
             ),
             ("/v1/decisions", "Which rules fired?", DecisionsAsked, Decisions, self._decisions),
+            ("/v1/rates", "How do exchanges come out, and how long are they held?", RatesAsked, Rates, self._rates),
             ("/v1/chains", "How far have audit chains come, and do they hold?", ChainsAsked, Chains, self._chains),
         )
         deliver = "A node tells of its audit chains; the body is packed by Zstandard."
@@ -114,7 +126,7 @@ class TelemetryApi:
                 "POST", "/v1/telemetry", deliver, Delivery, (Received,), self._deliver, _SECONDS, "node", packed=True
             ),
             *(
-                Operation("GET", path, summary, asks, (gives,), work, _SECONDS)
+                Operation("GET", path, summary, asks, (gives,), work, _SECONDS, also={"403": "Who asks may not."})
                 for path, summary, asks, gives, work in given
             ),
         )
@@ -122,16 +134,24 @@ class TelemetryApi:
     async def _deliver(self, body: bytes, node: str | None) -> Received:
         return await self._telemetry.receive(node or "", body)
 
-    async def _exchanges(self, asked: ExchangesAsked, _: str | None) -> Exchanges:
+    async def _exchanges(self, asked: ExchangesAsked, name: str | None) -> Exchanges:
+        self._people.asker(name, "view")
         page, following = await self._telemetry.exchanges(Filter(**msgspec.structs.asdict(asked)))
         return Exchanges(exchanges=tuple(page), next=following)
 
-    async def _decisions(self, asked: DecisionsAsked, _: str | None) -> Decisions:
+    async def _decisions(self, asked: DecisionsAsked, name: str | None) -> Decisions:
+        self._people.asker(name, "view")
         page, following = await self._telemetry.decisions(Filter(**msgspec.structs.asdict(asked)))
         return Decisions(decisions=tuple(page), next=following)
 
-    async def _proofs(self, asked: ExchangeAsked, _: str | None) -> Proofs:
+    async def _proofs(self, asked: ExchangeAsked, name: str | None) -> Proofs:
+        self._people.asker(name, "view")
         return Proofs(records=tuple(await self._telemetry.proofs(asked.stream)))
 
-    async def _chains(self, asked: ChainsAsked, _: str | None) -> Chains:
+    async def _rates(self, asked: RatesAsked, name: str | None) -> Rates:
+        self._people.asker(name, "view")
+        return await self._telemetry.rates([asked.node] if asked.node else [], asked.since_ms)
+
+    async def _chains(self, asked: ChainsAsked, name: str | None) -> Chains:
+        self._people.asker(name, "view")
         return Chains(chains=tuple(await self._telemetry.chains(asked.node, asked.most)))

@@ -103,7 +103,7 @@ async def serve_control(config: ControlConfig, log: Log) -> AsyncIterator[str]:
                 *NodesApi(fleets, roles).operations,
                 *RolloutsApi(fleets, acts, roles).operations,
                 *AlertsApi(alerting, roles).operations,
-                *TelemetryApi(telemetry).operations,
+                *TelemetryApi(telemetry, roles).operations,
             ),
             callers=people,
             admission=admission,

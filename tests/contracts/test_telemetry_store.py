@@ -15,7 +15,7 @@ import pytest_asyncio
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from checkstream.audit.chain import Sealed, read
+from checkstream.audit.chain import Record, Sealed, read
 from checkstream.audit.entries import AnyEntry, PassEntry, StreamEntry
 from checkstream.control.server.arrivals import receive
 from checkstream.control.server.database import Database, Session, open_database
@@ -33,7 +33,7 @@ from checkstream.control.server.traffic import (
 from checkstream.control.telemetry.delivery import At, Count, Delivery, Link, Received, Run, Skipped
 from checkstream.control.telemetry.minutes import moment_of
 from checkstream.control.telemetry.privacy import Privacy, run_of
-from checkstream.errors import RequestInvalid, ThingUnknown
+from checkstream.errors import ControlUnusable, RequestInvalid, ThingUnknown
 from tests.controlled import KINDS, address_of
 from tests.evidence_stores import postgres  # noqa: F401 - a fixture
 from tests.received import STEPS, Receiver, World
@@ -77,9 +77,8 @@ class Kept:
 
     def send(self, sealed: Sequence[Sealed], privacy: Privacy | None = None, **more: Any) -> Received:
         """Send records behind what has come."""
-        pairs = [(one.line[:-1], read(one.line[:-1])) for one in sealed]
         after = self.plainly.positions.get(CHAIN, At())
-        run = run_of(CHAIN, after, pairs, privacy or Privacy())
+        run = run_of(CHAIN, after, pairs(sealed), privacy or Privacy())
         return self.runs(msgspec.structs.replace(run, **more))
 
     def runs(self, *runs: Run, keys: tuple[str, ...] = (KEY_HEX,)) -> Received:
@@ -93,6 +92,10 @@ class Kept:
 @pytest.fixture
 def kept(database: Database) -> Kept:
     return Kept(database)
+
+
+def pairs(sealed: Sequence[Sealed]) -> list[tuple[bytes, Record]]:
+    return [(one.line[:-1], read(one.line[:-1])) for one in sealed]
 
 
 def raw(sealed: Sealed) -> tuple[msgspec.Raw, ...]:
@@ -197,7 +200,8 @@ def test_rates_are_of_these_nodes_from_that_minute_on(database: Database) -> Non
     both = one.do(rates, {one.node, two.node}, AT)
     assert (both.exchanges, both.refusals, both.failures) == (102, 1, 1)
     assert one.do(rates, [one.node], AT + 60_000).exchanges == 0
-    assert one.do(rates, [], 0).p95_held_ms is None
+    assert one.do(rates, ["nobody"], 0).p95_held_ms is None
+    assert one.do(rates, [], AT).exchanges >= 102
 
 
 def test_a_clock_that_is_wrong_by_an_hour_is_said_once_and_set_right(kept: Kept) -> None:
@@ -308,6 +312,28 @@ def test_what_is_old_goes_in_small_steps_and_positions_stay(kept: Kept) -> None:
     for table in ("records", "decisions", "minutes"):
         assert kept.rows(table, "node") == []
     assert kept.runs().positions == position
+
+
+def test_a_full_disk_loses_nothing_and_what_was_refused_is_taken_when_there_is_room(tmp_path: Path) -> None:
+    database = open_database(f"sqlite:{tmp_path / 'full.db'}")
+    kept = Kept(database)
+    sealed = seal_all([stream(number) for number in range(400)])
+    kept.send(sealed[:50], heads=raw(sealed[49]))
+    before = kept.rows("records", "seq"), kept.rows("minutes", "name, count"), dict(kept.plainly.positions)
+    ((pages,),) = kept.do(lambda session: session.execute("pragma page_count"))
+    kept.do(lambda session: session.execute(f"pragma max_page_count = {pages + 8}"))
+    delivery = Delivery(
+        number=9, time_ms=AT, runs=(run_of(CHAIN, kept.plainly.positions[CHAIN], pairs(sealed[50:]), Privacy()),)
+    )
+    for _ in range(3):
+        with pytest.raises(ControlUnusable, match="full"):
+            kept.do(receive, kept.node, "shop", delivery, AT)
+        assert (kept.rows("records", "seq"), kept.rows("minutes", "name, count")) == before[:2]
+    kept.do(lambda session: session.execute("pragma max_page_count = 1000000"))
+    kept.receive(delivery)
+    assert kept.rows("records", "seq") == [(seq,) for seq in range(1, 401)]
+    assert ("exchanges", 400) in kept.rows("minutes", "name, count")
+    database._close()
 
 
 def test_links_keep_nothing_but_hashes(kept: Kept) -> None:

@@ -238,13 +238,11 @@ def chains(session: Session, node: str, most: int) -> list[ChainShown]:
 
 
 def rates(session: Session, nodes: Collection[str], since_ms: int) -> Rates:
-    """Return what nodes did from the minute of a moment on, as far as they have told."""
-    if not nodes:
-        return Rates()
+    """Return what some nodes, or with none named all, did from the minute of a moment on, as far as they have told."""
+    named = f"and node in ({', '.join('?' * len(nodes))}) " if nodes else ""
     rows = session.execute(
-        f"select name, sum(count) from minutes where minute >= ? and node in ({', '.join('?' * len(nodes))}) "  # noqa: S608 - ours
-        "group by name",
-        [since_ms // _MINUTE_MS, *nodes],
+        f"select name, sum(count) from minutes where minute >= ? {named}group by name",  # noqa: S608 - ours
+        [since_ms // _MINUTE_MS, *map(as_kept, nodes)],
     )
     counts = {str(name): int(count) for name, count in rows}
     rules = {name.partition(":")[2] for name in counts if name.startswith(("rule:", "shadow:"))}

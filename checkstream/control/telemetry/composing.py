@@ -15,6 +15,9 @@ from checkstream.control.telemetry.privacy import Privacy, run_of
 from checkstream.control.telemetry.reading import Place, There
 from checkstream.errors import AuditError
 
+_KEPT = 0.9
+"""Of the most that may wait, so much is kept when it is passed: so that it isn't again with the next record."""
+
 
 class Composed(msgspec.Struct, frozen=True, kw_only=True):
     """A delivery, and what it comes to when it is taken."""
@@ -62,6 +65,7 @@ class Composer:
         self._places: dict[str, Place] = {}
         self._searched: dict[str, tuple[At, At, Place | None]] = {}
         self._told: dict[str, bytes] = {}
+        self._resting: dict[str, tuple[object, There]] = {}
         self._last = ""
 
     def compose(
@@ -89,6 +93,7 @@ class Composer:
         }
         everything = sum(waiting.values())
         share = min(1.0, self._spool_bytes / max(everything, 1))
+        kept = share if share == 1 else share * _KEPT
         for chain in self._in_turn(places):
             there, place = places[chain]
             position = positions.get(chain, At())
@@ -96,8 +101,8 @@ class Composer:
                 self._say(work, Run(chain=chain, after=position, ends=there.last))
                 continue
             try:
-                if share < 1:
-                    place = reading.skip(self._directory, there, place, int(waiting[chain] * share))
+                if kept < 1:
+                    place = reading.skip(self._directory, there, place, int(waiting[chain] * kept))
                 self._read(work, there, place, position)
             except (AuditError, OSError) as error:
                 work.faults[chain] = str(error)
@@ -133,7 +138,7 @@ class Composer:
         for chain, numbers in list(known.items())[-MOST_CHAINS:]:
             position = positions.get(chain, At())
             try:
-                there = reading.look(self._directory, chain, numbers, time_ms / 1000)
+                there = self._look(chain, numbers, time_ms / 1000)
                 place = self._places.get(chain)
                 if place is None or place.at != position or not reading.stands(self._directory, there, place):
                     place = self._find(there, position)
@@ -142,6 +147,21 @@ class Composer:
             else:
                 found[chain] = there, place
         return found
+
+    def _look(self, chain: str, numbers: list[int], now_s: float) -> There:
+        """Return what there is of a chain; of one that rests, and may be read to its end, what there was before.
+
+        Raises:
+            AuditError: a file can't be read.
+        """
+        marks = reading.marks(self._directory, chain, numbers)
+        known = self._resting.get(chain)
+        if known is not None and known[0] == marks:
+            return known[1]
+        there = reading.look(self._directory, chain, numbers, now_s)
+        if there.whole:
+            self._resting[chain] = marks, there
+        return there
 
     def _find(self, there: There, position: At) -> Place | None:
         """Return where a run begins; what is not found is not looked for again before the log has grown.

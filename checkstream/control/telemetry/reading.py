@@ -79,6 +79,19 @@ class There(msgspec.Struct, frozen=True, kw_only=True):
     """The newest that is signed."""
     cut: bool
     """The log has no such record as the head speaks of."""
+    whole: bool
+    """All of it may be read now."""
+
+
+def marks(directory: Path, chain: str, numbers: Sequence[int]) -> object:
+    """Return what changes when a chain does.
+
+    Raises:
+        OSError: a file can't be looked at.
+    """
+    files = [directory / segment_name(chain, numbers[-1]), directory / f"{chain}{HEADS_SUFFIX}"]
+    found = [path.stat() for path in files if path.exists()]
+    return (*numbers, *((each.st_ino, each.st_size, each.st_mtime_ns) for each in found))
 
 
 def look(directory: Path, chain: str, numbers: Sequence[int], now_s: float) -> There:
@@ -106,7 +119,13 @@ def look(directory: Path, chain: str, numbers: Sequence[int], now_s: float) -> T
         _to_disk(segment)
         upto = newest
     return There(
-        chain=chain, numbers=tuple(numbers), last=last, upto=upto, head=head, cut=head is not None and signed is None
+        chain=chain,
+        numbers=tuple(numbers),
+        last=last,
+        upto=upto,
+        head=head,
+        cut=head is not None and signed is None,
+        whole=not unsigned or upto == newest,
     )
 
 

@@ -29,6 +29,9 @@ FIRST = Migration(
            )""",
         "create index records_by_time on records(at_ms, node, chain, seq)",
         "create index records_by_stream on records(stream)",
+        "create index records_by_route on records(route, at_ms)",
+        "create index records_by_caller on records(caller, at_ms)",
+        "create index records_by_action on records(action, at_ms)",
         """create table decisions(
              node text not null, chain text not null, seq {int} not null, place {int} not null, at_ms {int} not null,
              stream text not null, route text not null, caller text, rule_id text not null, action text not null,
@@ -37,6 +40,7 @@ FIRST = Migration(
            )""",
         "create index decisions_by_time on decisions(at_ms, node, chain, seq, place)",
         "create index decisions_by_rule on decisions(rule_id, at_ms)",
+        "create index decisions_by_action on decisions(action, at_ms)",
         """create table minutes(
              node text not null, minute {int} not null, route text not null, name text not null, count {int} not null,
              primary key(node, minute, route, name)

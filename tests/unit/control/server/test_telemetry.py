@@ -80,6 +80,9 @@ async def test_what_a_node_delivers_is_told_to_people_with_its_proof(server: Ser
     assert (proof["signed"], proof["exchange"]["proven"], proof["record"]["kind"]) == (True, True, "stream")
     (first, _) = (await server.told("/v1/decisions?rule=PII-001"))["decisions"]
     assert (first["stream"], first["action"], first["probability"]) == ("s2", "redact", 0.93)
+    rates = await server.told("/v1/rates?node=n1")
+    assert (rates["exchanges"], rates["refusals"], rates["p95_held_ms"]) == (2, 0, 15.0)
+    assert rates["confidences"] == {"PII-001": [2, 1.86, 1.7298]}
     (chain,) = (await server.told("/v1/chains?node=n1"))["chains"]
     assert (chain["seq"], chain["signed"], chain["flaws"]) == (3, 3, [])
     described = await server.told("/openapi.json")
