@@ -38,6 +38,8 @@ from checkstream.control.telemetry.shipper import Shipped
 from checkstream.errors import BundleError, BundleRefused, CheckstreamError
 
 _AGAIN_S = 60.0
+_FIRST_S = 30.0
+"""So long the proxy may take for its first word."""
 _SPREAD = 0.2
 """Of `poll_s`: nodes that began together don't ask together."""
 
@@ -48,6 +50,8 @@ class _Told:
     def __init__(self, config: Config) -> None:
         """It has said nothing: it may not have started."""
         self.running = Running(configuration=configuration_hash(config))
+        self.heard = threading.Event()
+        """It has said something, which may differ: what it was started with counts, and not the file alone."""
 
     def listen(self) -> None:
         """Hear it from now on, on a thread."""
@@ -57,6 +61,7 @@ class _Told:
         try:
             for line in sys.stdin.buffer:
                 self.running = msgspec.json.decode(line, type=Running)
+                self.heard.set()
         finally:  # whoever has started this process is gone, whatever it waits for
             os._exit(0)
 
@@ -79,6 +84,8 @@ def run(args: argparse.Namespace) -> int:
     if args.while_open:
         os.nice(10)  # streams come first
         told.listen()
+        if config.control is not None:
+            told.heard.wait(_FIRST_S)
     if args.once:
         look = asyncio.run(looked_once(args.config, config, lambda: told.running))
         _say(look, as_json=args.json)

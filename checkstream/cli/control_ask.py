@@ -28,7 +28,7 @@ def status(args: argparse.Namespace) -> int:
     """Show how fleets stand.
 
     Returns:
-        0: every node has what it should have; 1: some haven't, or are stale.
+        0: every node has what it should have; 1: some haven't, are refused, or are stale.
     """
     names = [args.fleet] if args.fleet is not None else _ask(args, "GET", "/v1/fleets")["fleets"]
     fleets = [msgspec.convert(_ask(args, "GET", f"/v1/fleets/{quote(name, safe='')}"), FleetShown) for name in names]
@@ -37,7 +37,7 @@ def status(args: argparse.Namespace) -> int:
             write_json(fleet)
         else:
             sys.stdout.write("\n".join(map(safe, _told(fleet))) + "\n")
-    return 1 if any(node.drifted or node.stale for fleet in fleets for node in fleet.nodes) else 0
+    return 1 if any(node.drifted or node.refused or node.stale for fleet in fleets for node in fleet.nodes) else 0
 
 
 def _told(fleet: FleetShown) -> Iterator[str]:
@@ -46,6 +46,8 @@ def _told(fleet: FleetShown) -> Iterator[str]:
     if fleet.rollout is not None:
         yield _told_of(fleet.rollout)
     known = {each.digest: each.version for each in fleet.offered}
+    if fleet.rollout is not None:
+        known |= {fleet.rollout.digest: fleet.rollout.version, fleet.rollout.before: fleet.rollout.before_version}
     rows = [("node", "ring", "has", "should have", "heard of", ""), *(_row(node, known) for node in fleet.nodes)]
     widths = [max(len(row[place]) for row in rows) for place in range(5)]
     for row in rows:
@@ -57,7 +59,7 @@ def _row(node: NodeShown, known: dict[str, str]) -> tuple[str, ...]:
     heard = "never" if node.heard_s is None else f"{node.heard_s:.0f} s ago"
     should = f"{known.get(node.desired, '?')} ({node.desired[:12]})" if node.desired else "-"
     has = f"{node.version} ({node.reported[:12]})" if node.reported else "-"
-    mark = "STALE" if node.stale else "DRIFTED" if node.drifted else ""
+    mark = "STALE" if node.stale else "REFUSED" if node.refused else "DRIFTED" if node.drifted else ""
     return node.node, node.ring, has, should, heard, f"{mark} {node.why}".strip()
 
 

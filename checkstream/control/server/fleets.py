@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
+from msgspec.structs import replace
+
 from checkstream.config.control import Fleet
 from checkstream.control.attestation import Attestation, Desired
 from checkstream.control.server import tables
@@ -52,11 +54,13 @@ class Fleets:
         """
         now, name = self._now_ms(), self._fleet_of[node]
 
-        def hear(session: Session) -> Desired | ControlError:
+        def hear(session: Session, said: Attestation = said) -> Desired | ControlError:
             before = tables.known_node(session, node)
             why = objection(name, self._fleets[name].allow, tables.allowances(session, name), said)
             same = before is not None and before.attestation.running.bundle == said.running.bundle
             since_ms = before.since_ms if before is not None and same else now
+            if before is not None and not said.offered:  # it has begun anew, and has not looked yet
+                said = replace(said, offered=before.attestation.offered)
             known = Known(node=node, heard_ms=now, since_ms=since_ms, refused=why, attestation=said)
             try:
                 tables.keep_attestation(session, name, known)

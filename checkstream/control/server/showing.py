@@ -46,6 +46,8 @@ class NodeShown(msgspec.Struct, frozen=True, kw_only=True):
     """What people call that."""
     drifted: bool
     """It has not what it should have."""
+    refused: bool
+    """It is not what its fleet allows, and is given no bundle."""
     stale: bool
     """It has not been heard of for `stale_s`, or never."""
     heard_s: float | None
@@ -133,6 +135,7 @@ def shown_node(node: str, known: Known | None, rollout: Rollout | None, fleet: F
             reported="",
             version="",
             drifted=bool(desired),
+            refused=False,
             stale=True,
             heard_s=None,
             since_s=None,
@@ -149,6 +152,7 @@ def shown_node(node: str, known: Known | None, rollout: Rollout | None, fleet: F
         reported=said.running.bundle,
         version=said.running.bundle_version,
         drifted=drifted,
+        refused=bool(known.refused),
         stale=stale,
         heard_s=(now_ms - known.heard_ms) / 1000,
         since_s=(now_ms - known.since_ms) / 1000,

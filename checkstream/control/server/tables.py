@@ -175,7 +175,9 @@ def keep_rollout(session: Session, number: int, rollout: Rollout) -> None:
 
 
 def add_counts(session: Session, fleet: str, digest: str, now_ms: int, counted: Tally) -> None:
-    """Add what a node has counted under a bundle."""
+    """Add what a node has counted under a bundle, if it has counted anything."""
+    if counted.empty:
+        return
     slot = now_ms - now_ms % SLOT_MS
     place = (fleet, digest, slot)
     rows = session.execute("select figures from counts where fleet = ? and digest = ? and slot_ms = ?", place)

@@ -26,6 +26,12 @@ class Tally(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     scores: dict[str, tuple[int, ...]] = {}
     """As `Figures.scores`."""
 
+    @property
+    def empty(self) -> bool:
+        """Nothing has been counted."""
+        plain = (self.exchanges, self.refusals, self.stops, self.failures)
+        return not any((*plain, *_all(self.times.values()), *_all(self.scores.values())))
+
 
 def tally_of(figures: Figures) -> Tally:
     """Return all that a run has counted."""

@@ -124,7 +124,7 @@ async def test_a_node_that_is_not_on_the_list_gets_no_bundle_and_is_an_event_onc
     events = (await asked("GET", server.url, "/v1/events?fleet=shop", person="gus"))[1]["events"]
     assert [(each["kind"], each["node"]) for each in events] == [("node_refused", "n2")]
     shown = (await asked("GET", server.url, "/v1/fleets/shop", person="gus"))[1]["nodes"][1]
-    assert "is not on the list" in shown["why"]
+    assert (shown["refused"], "is not on the list" in shown["why"]) == (True, True)
     assert (await asked("POST", server.url, ATTEST, attestation(3), node=node))[0] == 200
 
 
