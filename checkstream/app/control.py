@@ -43,7 +43,8 @@ from checkstream.telemetry.metrics import Metrics
 _TIMES = Times(header_s=10.0, write_s=30.0)
 _REQUESTS, _HELD_BYTES, _BODY_BYTES = 1024, 1 << 28, 1 << 20
 _DRAIN_S = 10.0
-_TICK_S = 1.0
+_TICK_S = 2.0
+"""How often rollouts are looked at."""
 _LOOK_S = 15.0
 """How often it is looked who is silent, and what is old."""
 

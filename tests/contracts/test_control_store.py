@@ -241,6 +241,21 @@ async def test_a_version_is_one_that_is_signed_now(world: World) -> None:
         assert (first.version, first.before) == ("v2", "")
 
 
+async def test_one_node_that_errs_about_what_is_signed_is_outvoted_and_a_way_back_that_is_gone_is_said(
+    world: World,
+) -> None:
+    async with world.served() as (fleets, acts):
+        only = [{"digest": TWO, "version": "v2"}]
+        for node in ("n1", "n2"):
+            await world.said(fleets, node, ONE, bundle_version="v1", offered=only)
+        await world.said(fleets, "n3", ONE, offered=[{"digest": THREE, "version": "v2"}])
+        shown = await fleets.shown("shop")
+        assert [(each.digest, each.version) for each in shown.offered] == [(TWO, "v2")]
+        rollout = await acts.propose(EVE, "shop", "v2", "")
+        assert (rollout.digest, rollout.before) == (TWO, ONE)
+        assert "`v1` is not signed any more, so nodes could not be taken back to it" in rollout.why
+
+
 async def test_lists_are_added_to_and_taken_from(world: World) -> None:
     async with world.served() as (fleets, acts):
         with pytest.raises(NodeRefused, match="configuration `c"):

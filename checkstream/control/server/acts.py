@@ -30,6 +30,10 @@ SERVER = "control"
 """Who has acted where nobody has: the server itself."""
 
 
+_NONE = Offered(digest="", version="")
+"""No bundle."""
+
+
 class Acts:
     """Carries out what is asked."""
 
@@ -62,7 +66,8 @@ class Acts:
 
         def do(session: Session) -> RolloutShown:
             known = tables.known_nodes(session, name)
-            wanted = _named(version, offered_by(known.values()))
+            offered = offered_by(known.values())
+            wanted = _named(version, offered)
             newest = tables.newest_rollout(session, name)
             if newest is not None and newest[1].open:
                 raise ActConflicts(
@@ -71,14 +76,19 @@ class Acts:
             before = _settled(None if newest is None else newest[1], known)
             if before.digest == wanted.digest and newest is not None:
                 raise ActConflicts(f"`{wanted.version}` is what fleet `{name}` is to have already")
+            if before.digest == wanted.digest:
+                before = _NONE
+            waits = "it waits for the approval of a risk officer who has not asked for it"
+            if before.digest and before.digest not in {each.digest for each in offered}:
+                waits += f"; `{before.version}` is not signed any more, so nodes could not be taken back to it"
             rollout = Rollout(
                 fleet=name,
                 digest=wanted.digest,
                 version=wanted.version,
-                before="" if before.digest == wanted.digest else before.digest,
-                before_version="" if before.digest == wanted.digest else before.version,
+                before=before.digest,
+                before_version=before.version,
                 asked_by=who.name,
-                why="it waits for the approval of a risk officer who has not asked for it",
+                why=waits,
             )
             self._record(who, "rollout", rollout, reason)
             return shown_rollout(tables.add_rollout(session, rollout, self._now_ms()), rollout, fleet)
@@ -285,5 +295,7 @@ def _settled(newest: Rollout | None, known: Mapping[str, Known]) -> Offered:
         for each in known.values()
         if each.attestation.running.bundle
     )
-    digest, version = running.most_common(1)[0][0] if running else ("", "")
+    if not running:
+        return _NONE
+    digest, version = running.most_common(1)[0][0]
     return Offered(digest=digest, version=version)

@@ -119,7 +119,8 @@ def ticked(rollout: Rollout, seen: Seen, nodes: Collection[str], rings: Sequence
     if rollout.stage != "running":
         return rollout
     elapsed = min(max(seen.now_ms - rollout.ticked_ms, 0), _LONGEST_MS)
-    now = msgspec.structs.replace(rollout, ticked_ms=seen.now_ms)
+    ring = min(rollout.ring, len(rings) - 1)  # there may be fewer since the server was started anew
+    now = msgspec.structs.replace(rollout, ticked_ms=seen.now_ms, ring=ring)
     if seen.judged.worse:
         return rolled_back(now, seen.judged.worse)
     if seen.missing or not seen.present:

@@ -96,9 +96,13 @@ def shown_rollout(number: int, rollout: Rollout, fleet: Fleet) -> RolloutShown:
 
 
 def offered_by(known: Iterable[Known]) -> tuple[Offered, ...]:
-    """Return the versions that may be had, as the node says that was heard of last among those that are allowed."""
-    latest = max((each for each in known if not each.refused), key=lambda each: each.heard_ms, default=None)
-    return () if latest is None else latest.attestation.offered
+    """Return the versions that may be had, as most nodes say that are allowed: one that errs or lies is outvoted."""
+    said: dict[tuple[Offered, ...], tuple[int, int]] = {}
+    for each in known:
+        if each.attestation.offered and not each.refused:
+            count, heard_ms = said.get(each.attestation.offered, (0, 0))
+            said[each.attestation.offered] = count + 1, max(heard_ms, each.heard_ms)
+    return max(said, key=lambda offered: said[offered], default=())
 
 
 def is_stale(known: Known | None, now_ms: int, fleet: Fleet) -> bool:

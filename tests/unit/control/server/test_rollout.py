@@ -169,3 +169,12 @@ def test_a_rollout_is_read_back_as_it_was_kept() -> None:
 def test_what_does_not_run_is_not_moved_by_looks(stage: str) -> None:
     rollout = msgspec.structs.replace(begun(), stage=stage)
     assert ticked(rollout, seen(9999, judged=WORSE), NODES, RINGS, HEALTH) == rollout
+
+
+def test_rings_that_are_written_anew_in_the_midst_of_it_end_it_no_sooner() -> None:
+    rollout = msgspec.structs.replace(begun(), ring=2)
+    fewer = (Ring(name="all", percent=100, soak_s=5),)
+    for second in range(1, 5):
+        rollout = ticked(rollout, seen(second), NODES, fewer, HEALTH)
+    assert (rollout.stage, rollout.ring) == ("running", 0)
+    assert ticked(rollout, seen(5), NODES, fewer, HEALTH).stage == "done"
