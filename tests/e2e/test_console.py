@@ -1,0 +1,255 @@
+"""The console in a real browser, before two workers: what operators see, that nothing is out of order, and the proof.
+
+The browser is Debian's `chromium`, the judge of accessibility is axe. Every page is looked at in both themes.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from playwright.sync_api import Browser, ConsoleMessage, Page, expect, sync_playwright
+
+from checkstream.audit.chain import canonical
+from tests.e2e.harness import Llm, Proxy, config, http, running, until
+
+AXE = Path(__file__).parent / "sdks" / "node_modules" / "axe-core" / "axe.min.js"
+TOKEN = "a-token-of-the-operator"
+POLICY = """
+pack: {name: seen, version: 1.0.0}
+policies:
+  - name: mail
+    id: PII-001
+    stage: [midstream]
+    entities: [EMAIL]
+    actions: [{type: redact}]
+    metadata: {regulation: GDPR Art. 5, severity: high}
+  - {name: zebras, id: ZOO-001, stage: [ingress], phrases: [zebra], actions: [{type: reject, message: no zebras}]}
+"""
+MAIL = {"choices": [{"content": "write to joe@example.com and then to ann@example.com, please"}]}
+CHAT = "/v1/chat/completions"
+PAGES = ("", "live", "exchanges", "policies", "policies/source?file=0", "quality", "nothing")
+
+
+def _chromium() -> str | None:
+    names = ("chromium", "chromium-browser", "google-chrome")
+    return next((found for name in names if (found := shutil.which(name)) is not None), None)
+
+
+pytestmark = pytest.mark.skipif(
+    _chromium() is None or not AXE.is_file(), reason="needs Debian's `chromium`, and axe of `make test` (.venv-sdks)"
+)
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    with (
+        sync_playwright() as playwright,
+        playwright.chromium.launch(executable_path=_chromium(), args=["--no-sandbox"]) as opened,
+    ):
+        yield opened
+
+
+@pytest.fixture(scope="module")
+def proxy(llm: Llm, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Proxy]:
+    folder = tmp_path_factory.mktemp("console")
+    (folder / "policy.yaml").write_text(POLICY)
+    (folder / "token").write_text(TOKEN)
+    llm.put("mail", MAIL)
+    settings = config(llm.url, folder, ["policy.yaml"])
+    settings["server"] |= {"workers": 2, "admin_token": {"file": str(folder / "token")}}
+    with running(Proxy(settings, folder)) as server:
+        for _ in range(4):
+            ask(server)
+        ask(server, "I saw a zebra")
+        yield server
+
+
+def ask(proxy: Proxy, text: str = "hello") -> str:
+    """Ask on a connection of its own, and return the id of the stream."""
+    body = {"model": "mail", "messages": [{"role": "user", "content": text}]}
+    return http("POST", proxy.url + CHAT, body, headers={"connection": "close"})[1]["x-checkstream-stream"]
+
+
+class Seen:
+    """A page, and what the browser had to say of it."""
+
+    def __init__(self, browser: Browser, proxy: Proxy, *, width: int = 1280) -> None:
+        self.context = browser.new_context(viewport={"width": width, "height": 900}, reduced_motion="reduce")
+        self.page: Page = self.context.new_page()
+        self.faults: list[str] = []
+        self.page.on("console", self._heard)
+        self.page.on("pageerror", lambda error: self.faults.append(str(error)))
+        self.url = f"{proxy.admin_url}/console/"
+
+    def _heard(self, message: ConsoleMessage) -> None:
+        expected = "404 (Not Found)" in message.text and message.location["url"].endswith("/nothing")
+        if message.type in ("error", "warning") and not expected:
+            self.faults.append(message.text)
+
+    def log_in(self) -> Seen:
+        self.page.goto(self.url)
+        self.page.get_by_label("Token").fill(TOKEN)
+        self.page.get_by_role("button", name="Log in").click()
+        expect(self.page.get_by_role("heading", name="Overview", level=1)).to_be_visible()
+        return self
+
+
+@pytest.fixture
+def seen(browser: Browser, proxy: Proxy) -> Iterator[Seen]:
+    one = Seen(browser, proxy).log_in()
+    yield one
+    one.context.close()
+    assert one.faults == []
+
+
+def findings(page: Page, *rules: str) -> list[str]:
+    """Return what axe finds wrong, each with where; by some rules, or all."""
+    page.evaluate(AXE.read_text("utf-8"))
+    options = {"resultTypes": ["violations"], **({"runOnly": list(rules)} if rules else {})}
+    found: dict[str, Any] = page.evaluate("options => axe.run(document, options)", options)
+    return [f"{each['id']}: {node['html'][:200]}" for each in found["violations"] for node in each["nodes"]]
+
+
+def test_every_page_is_in_order_in_both_themes_and_fits_a_telephone(seen: Seen, browser: Browser, proxy: Proxy) -> None:
+    record = proxy.records()[-1]
+    pages = (*PAGES, f"exchanges/{record['chain']}/{record['seq']}")
+    for theme in ("Dark", "Light"):
+        seen.page.goto(seen.url)
+        with seen.page.expect_navigation():
+            seen.page.get_by_role("button", name=theme).click()
+        expect(seen.page.locator("html")).to_have_attribute("data-theme", theme.lower())
+        for path in pages:
+            seen.page.goto(seen.url + path)
+            if path.startswith("exchanges/"):
+                expect(seen.page.locator("#proof")).not_to_have_attribute("data-state", "wait")
+            rules = () if theme == "Dark" else ("color-contrast",)  # nothing else depends on it
+            assert findings(seen.page, *rules) == [], (theme, path)
+    seen.page.set_viewport_size({"width": 390, "height": 800})
+    for path in pages:
+        seen.page.goto(seen.url + path)
+        assert seen.page.evaluate("document.documentElement.scrollWidth") <= 390, path
+    out = Seen(browser, proxy)
+    out.page.goto(out.url)
+    assert findings(out.page) == []
+    out.context.close()
+
+
+def test_the_overview_counts_what_all_workers_did_and_keyboards_reach_everything(seen: Seen) -> None:
+    page = seen.page
+
+    def counted() -> bool:
+        page.goto(seen.url)
+        return page.locator("dt:text-is('Kept back in prompts') + dd").inner_text() == "1"
+
+    until(counted, what="the sums of both workers", timeout_s=20)
+    assert int(page.locator("dt:text-is('Requests') + dd").inner_text()) >= 5
+    expect(page.get_by_role("row", name="PII-001 redact midstream enforce")).to_be_visible()
+    expect(page.get_by_text("2 workers").first).to_be_visible()
+    page.goto(seen.url)
+    page.keyboard.press("Tab")
+    expect(page.get_by_role("link", name="Skip to the page")).to_be_focused()
+    page.keyboard.press("Enter")
+    expect(page.locator("#main")).to_be_focused()
+    page.get_by_role("link", name="PII-001").click()
+    expect(page.get_by_role("heading", name="Exchanges", level=1)).to_be_visible()
+    assert page.locator("tbody tr").count() >= 4
+    page.get_by_label("Rule").fill("ZOO-001")
+    page.get_by_role("button", name="Find").click()
+    expect(page.locator("tbody tr")).to_have_count(1)
+    assert "rule=ZOO-001" in page.url
+
+
+def test_exchanges_come_as_they_end_and_wait_while_paused(seen: Seen, proxy: Proxy) -> None:
+    page = seen.page
+    page.goto(seen.url + "live?rule=PII-001")
+    expect(page.locator("#state")).to_have_text("live")
+    first = ask(proxy)
+    expect(page.get_by_role("link", name=first)).to_be_visible()
+    page.get_by_role("button", name="Pause").click()
+    refused, second = ask(proxy, "a zebra"), ask(proxy)
+    expect(page.locator("#said")).to_contain_text("1 have come meanwhile")
+    assert page.get_by_role("link", name=second).count() == 0
+    page.get_by_role("button", name="Go on").click()
+    expect(page.get_by_role("link", name=second)).to_be_visible()
+    assert page.get_by_role("link", name=refused).count() == 0
+
+
+def test_a_pasted_text_is_explained(seen: Seen) -> None:
+    page = seen.page
+    page.goto(seen.url + "policies")
+    page.get_by_label("Text", exact=True).fill("to joe@example.com <img src=x onerror=alert(1)>")
+    page.get_by_role("button", name="Explain").click()
+    expect(page.locator("#explained pre")).to_have_text("to [EMAIL] <img src=x onerror=alert(1)>", timeout=30_000)
+    expect(page.get_by_role("row", name="PII-001 fired")).to_be_visible()
+
+
+def _made_up(dice: random.Random, depth: int = 0) -> Any:
+    kinds = ("text", "number", "other") if depth > 3 else ("text", "number", "other", "list", "map", "map")
+    match dice.choice(kinds):
+        case "text":
+            return "".join(chr(dice.choice((9, 34, 92, 31, 127, 233, 0x2028, 0xFFFD, 0x1F600, 97))) for _ in range(6))
+        case "number":
+            return dice.choice((0, -1, 2**53 - 1, -(2**53) + 1, dice.randrange(10**9)))
+        case "list":
+            return [_made_up(dice, depth + 1) for _ in range(dice.randrange(4))]
+        case "map":
+            names = [str(_made_up(dice, 9)) for _ in range(5)] + ["\uffff", "\U00010000", "__proto__", "10", "9"]
+            return {name: _made_up(dice, depth + 1) for name in dice.sample(names, 6)}
+    return dice.choice((None, True, False))
+
+
+def test_g26_a_browser_proves_a_record_and_says_when_it_was_changed(seen: Seen, proxy: Proxy) -> None:
+    page, chosen = seen.page, ask(proxy)
+    record = proxy.record(chosen)
+    place = page.locator("#proof")
+
+    def look() -> str:
+        page.goto(f"{seen.url}exchanges/{record['chain']}/{record['seq']}")
+        expect(place).not_to_have_attribute("data-state", "wait")
+        return place.get_attribute("data-state") or ""
+
+    until(lambda: look() == "good", what="a signed head behind the record")
+    expect(place).to_contain_text("It is what was written")
+    dice = random.Random(7)
+    values = [_made_up(dice) for _ in range(300)]
+    spelled = page.evaluate("texts => texts.map((each) => canonical(JSON.parse(each)))", list(map(json.dumps, values)))
+    assert spelled == [canonical(value).decode() for value in values]
+
+    log = proxy.audit_dir / f"{record['chain']}-000001.jsonl"
+    kept = log.read_bytes()
+    mark = f'"stream":"{chosen}"'.encode()
+    line = next(each for each in kept.splitlines() if mark in each)
+    for other in (
+        line.replace(b'"action":"redact"', b'"action":"rebate"'),  # as long, and still a record
+        line.replace(b'"outcome":"complete"', b'"outcome": "omplete"'),  # no record any more
+        line.replace(json.dumps(record["prev"]).encode(), b'"' + b"0" * 64 + b'"'),
+    ):
+        assert other != line
+        with log.open("r+b") as file:  # in its place: the process goes on writing behind it
+            file.seek(kept.index(line))
+            file.write(other)
+        assert look() == "bad"
+        expect(page.get_by_role("alert").first).to_contain_text("was changed after it was written")
+        assert findings(page) == []
+    with log.open("r+b") as file:
+        file.seek(kept.index(line))
+        file.write(line)
+    assert look() == "good"
+
+
+def test_who_logs_out_is_out(browser: Browser, proxy: Proxy) -> None:
+    one = Seen(browser, proxy).log_in()
+    one.page.get_by_role("button", name="Log out").click()
+    expect(one.page.get_by_label("Token")).to_be_visible()
+    one.page.goto(one.url + "exchanges")
+    expect(one.page.get_by_label("Token")).to_be_visible()
+    one.page.get_by_label("Token").fill("wrong")
+    one.page.get_by_role("button", name="Log in").click()
+    expect(one.page.get_by_role("alert")).to_have_text("That is not the token of this listener.")
+    one.context.close()
