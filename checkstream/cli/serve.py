@@ -46,7 +46,9 @@ def add_arguments(parser: Parser) -> None:
         help="with --upstream: a policy file, its folder, or `builtin:NAME`, in place of builtin:default; repeatable",
     )
     parser.add_argument("--listen", metavar="HOST:PORT", help="where callers connect (default 127.0.0.1:8080)")
-    parser.add_argument("--admin", metavar="HOST:PORT", help="where health and metrics are (default 127.0.0.1:9090)")
+    parser.add_argument(
+        "--admin", metavar="HOST:PORT", help="where console, health and metrics are (default 127.0.0.1:9090)"
+    )
     parser.add_argument(
         "--workers", metavar="N|auto", type=_workers, help="processes that share the port; auto: one a core (default 1)"
     )

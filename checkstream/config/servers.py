@@ -112,7 +112,7 @@ class Server(Settings, frozen=True):
     listen: str = "127.0.0.1:8080"
     """Where callers connect, `HOST:PORT`; port 0 lets the system choose."""
     admin: str = "127.0.0.1:9090"
-    """Where health, metrics, status and reload are, for the operator alone."""
+    """Where the console, health, metrics, status and reload are, for the operator alone."""
     admin_token: Secret | None = None
     """Needed unless `admin` is on loopback, such as `{env: CHECKSTREAM_ADMIN_TOKEN}`."""
     callers: Literal["none"] | list[Caller] = "none"

@@ -49,6 +49,7 @@ class Servers(msgspec.Struct, frozen=True):
 
     llm: str
     proxy: str
+    console: str
     audit: Path
     proxy_child: Child
 
@@ -137,7 +138,7 @@ async def _servers(folder: Path) -> AsyncIterator[Servers]:
         file.write_text(json.dumps(_config(llm, folder), indent=1), "utf-8")  # JSON is YAML, too
         async with child("checkstream", ["serve", "--config", str(file)]) as proxy:
             row = await proxy.said(lambda row: row.get("event") == "listening")
-            yield Servers(llm, f"http://{row['listen']}", folder / "audit", proxy)
+            yield Servers(llm, f"http://{row['listen']}", str(row["console"]), folder / "audit", proxy)
 
 
 def _config(llm: str, folder: Path) -> dict[str, Any]:
@@ -245,6 +246,7 @@ async def _keep(page: Page, say: Say, servers: Servers, surface: str) -> None:
     say(page.paint("bold", "The proxy goes on until Ctrl-C. Try it:"))
     for line in curl(servers.proxy, CONVERSATIONS[1], surface):
         say(line)
+    say(f"console: {servers.console} shows what was done with it")
     say(f"clients: {servers.proxy}{SURFACES[surface].base} as the base URL, any key")
     say(
         "models: "

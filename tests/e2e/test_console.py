@@ -149,7 +149,7 @@ def test_the_overview_counts_what_all_workers_did_and_keyboards_reach_everything
 
     until(counted, what="the sums of both workers", timeout_s=20)
     assert int(page.locator("dt:text-is('Requests') + dd").inner_text()) >= 5
-    expect(page.get_by_role("row", name="PII-001 redact midstream enforce")).to_be_visible()
+    expect(page.get_by_role("row", name="PII-001 redact")).to_be_visible()
     expect(page.get_by_text("2 workers").first).to_be_visible()
     page.goto(seen.url)
     page.keyboard.press("Tab")
