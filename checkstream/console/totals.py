@@ -30,7 +30,7 @@ NAMES = frozenset(
     }
 )  # fmt: skip
 """The metrics that are looked at."""
-_MOST = 20_000
+_MOST = 5_000
 """Counters that are kept; more are not looked at."""
 
 Key = tuple[str, tuple[tuple[str, str], ...]]

@@ -62,7 +62,7 @@ def figures(metrics: Metrics) -> Figures:
 
 
 def some(metrics: Metrics, names: Collection[str]) -> Iterator[Family]:
-    """Yield the figures of some metrics of this process, one by one: others may have their turn between."""
+    """Yield the figures of some metrics of this process. Any thread may ask."""
     ends = {"histogram": ("_bucket", "_count", "_sum"), "counter": ("",), "gauge": ("",)}
     wanted = (spec for spec in SPECS if spec.name in names)
     for spec in wanted:

@@ -42,11 +42,13 @@ class OverviewPages:
             await self._take()
 
     async def _take(self) -> None:
-        self._ring.take(_now(), keyed(await self._shell.facts.totals()))
+        figures = await self._shell.facts.totals()
+        self._ring.take(_now(), await asyncio.to_thread(keyed, figures))
 
     async def now(self) -> Ring:
         """Return what has been counted up to now."""
-        return self._ring.upto(_now(), keyed(await self._shell.facts.totals()))
+        figures = await self._shell.facts.totals()
+        return self._ring.upto(_now(), await asyncio.to_thread(keyed, figures))
 
     async def _show(self, request: BaseRequest, _: str) -> StreamResponse:
         ring, facts = await self.now(), self._shell.facts
