@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 unexport PYTHONDONTWRITEBYTECODE  # the tests start the program some hundred times: without bytecode that takes twice as long
 
-.PHONY: demo test train lint types layers nightly bench lock clean
+.PHONY: demo test train lint types layers nightly bench lock manifests clean
 .DELETE_ON_ERROR:
 
 demo: .venv/run.stamp  ## a scripted LLM, the proxy before it, conversations raw and guarded; KEEP=1 leaves it running, SURFACE=responses asks by another API
@@ -38,6 +38,9 @@ lock: .venv/lock.stamp  ## choose the newest allowed releases; commit what chang
 	$(MAKE) .venv-sdks/python.stamp
 	cd tests/e2e/sdks && rm -f package-lock.json && $(NPM) install --package-lock-only --omit-lockfile-registry-resolved
 	$(BIN)/uv pip compile $(LOCK) --extra train -c requirements-test.lock -P $(TORCH) -o requirements-train.lock pyproject.toml
+
+manifests: .venv-deploy/stamp  ## deploy/kubernetes, made from the chart
+	.venv-deploy/bin/helm template checkstream deploy/helm/checkstream --values=deploy/kubernetes/values.yaml --namespace=checkstream > deploy/kubernetes/checkstream.yaml
 
 clean:
 	rm -rf .venv .venv-sdks .venv-deploy tests/e2e/sdks/node_modules build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

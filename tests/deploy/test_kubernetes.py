@@ -1,0 +1,220 @@
+"""The chart: what helm makes of it is what Kubernetes takes, what the proxy reads, and closed unless it is opened."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from checkstream.config import load_config
+from tests.deploy.tools import FOLDER, tool
+from tests.e2e.harness import ROOT
+
+CHART = ROOT / "deploy" / "helm" / "checkstream"
+MANIFESTS = ROOT / "deploy" / "kubernetes"
+OPEN = ["--set=config.server.behind_gateway=true"]
+ALL = """
+config:
+  server: {behind_gateway: true, drain_ms: 120000}
+  jobs: {store: "redis://redis:6379/0", password: {file: secrets/redis}}
+policies: {ours.yaml: "pack: {name: ours, version: 1.0.0}\\npolicies: []\\n"}
+secrets: [{name: redis, secret: redis, key: password}]
+imagePullSecrets: [registry]
+worker: {enabled: true}
+canary: {enabled: true, digest: "sha256:%s"}
+autoscaling: {enabled: true}
+serviceMonitor: {enabled: true, labels: {release: prometheus}}
+prometheusRule: {enabled: true, rules: "groups: []"}
+podLabels: {team: llm}
+podAnnotations: {note: "1"}
+nodeSelector: {disk: ssd}
+tolerations: [{key: llm, operator: Exists}]
+affinity: {nodeAffinity: {}}
+""" % ("0" * 64)
+"""Everything that can be had."""
+OF_OPERATORS = {"ServiceMonitor", "PrometheusRule"}
+
+
+def helm(*arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([tool("helm"), *arguments], capture_output=True, text=True, check=False)
+
+
+def rendered(*arguments: str) -> list[dict[str, Any]]:
+    done = helm("template", "guard", str(CHART), "--namespace=llm", *arguments)
+    assert done.returncode == 0, done.stderr
+    return [each for each in yaml.safe_load_all(done.stdout) if each]
+
+
+@pytest.fixture(scope="module")
+def everything(tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, Any]]:
+    values = tmp_path_factory.mktemp("values") / "values.yaml"
+    values.write_text(ALL, "utf-8")
+    return rendered(f"--values={values}")
+
+
+def _of(objects: Iterable[Mapping[str, Any]], kind: str) -> list[Any]:
+    return [each for each in objects if each["kind"] == kind]
+
+
+def _validate(files: Iterable[Path]) -> None:
+    if not (FOLDER / "kubernetes_validate").is_dir():
+        pytest.skip("kubernetes-validate is not installed: `make .venv-deploy/stamp`")
+    for version in ("1.30", "1.35"):
+        done = subprocess.run(
+            [sys.executable, "-m", "kubernetes_validate", "--strict", "--quiet", "-k", version, *map(str, files)],
+            capture_output=True,
+            text=True,
+            check=False,
+            env={**os.environ, "PYTHONPATH": str(FOLDER)},
+        )
+        assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_kubernetes_takes_all_that_the_chart_makes(everything: list[dict[str, Any]], tmp_path: Path) -> None:
+    kinds = {each["kind"] for each in everything}
+    assert kinds >= {"Deployment", "HorizontalPodAutoscaler", "PodDisruptionBudget", "NetworkPolicy", *OF_OPERATORS}
+    own = [each for each in everything if each["kind"] not in OF_OPERATORS]
+    (tmp_path / "all.yaml").write_text(yaml.safe_dump_all(own), "utf-8")
+    _validate([tmp_path / "all.yaml", MANIFESTS / "checkstream.yaml"])
+
+
+def test_helm_itself_finds_nothing_wrong() -> None:
+    done = helm("lint", "--strict", str(CHART), *OPEN)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "[WARNING]" not in done.stdout
+
+
+def test_the_manifests_are_what_the_chart_makes() -> None:
+    made = helm(
+        "template", "checkstream", str(CHART), f"--values={MANIFESTS / 'values.yaml'}", "--namespace=checkstream"
+    )
+    assert made.stdout == (MANIFESTS / "checkstream.yaml").read_text("utf-8"), "`make manifests` makes them anew"
+
+
+def _configuration(objects: list[dict[str, Any]], folder: Path) -> Path:
+    """Put the files of the pod where it finds them, and return its configuration."""
+    pod = _of(objects, "Deployment")[0]["spec"]["template"]["spec"]
+    maps = {each["metadata"]["name"]: each["data"] for each in _of(objects, "ConfigMap")}
+    (volume,) = (each["projected"] for each in pod["volumes"] if each["name"] == "config")
+    for source in volume["sources"]:
+        for kind, content in source.items():
+            for item in content["items"]:
+                file = folder / item["path"]
+                file.parent.mkdir(exist_ok=True)
+                file.write_text(maps[content["name"]][item["key"]] if kind == "configMap" else "k" * 40, "utf-8")
+    return folder / "checkstream.yaml"
+
+
+def test_the_proxy_reads_what_stands_in_the_pod(everything: list[dict[str, Any]], tmp_path: Path) -> None:
+    for number, objects in enumerate(
+        (everything, list(yaml.safe_load_all((MANIFESTS / "checkstream.yaml").read_text())))
+    ):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        file = _configuration(objects, folder)
+        settings = load_config(file)
+        pod = _of(objects, "Deployment")[0]["spec"]["template"]["spec"]
+        assert pod["terminationGracePeriodSeconds"] >= settings.server.drain_ms / 1000 + 10
+    check = [sys.executable, "-m", "checkstream", "config", "check", str(file)]
+    done = subprocess.run(check, capture_output=True, text=True, check=False, cwd=ROOT)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_each_pod_has_no_rights_and_says_how_it_is(everything: list[dict[str, Any]]) -> None:
+    pods = [each["spec"]["template"]["spec"] for each in _of(everything, "Deployment")]
+    assert len(pods) == 3
+    for pod in pods:
+        (container,) = pod["containers"]
+        assert pod["securityContext"]["runAsNonRoot"] is True
+        assert pod["securityContext"]["seccompProfile"] == {"type": "RuntimeDefault"}
+        assert pod["automountServiceAccountToken"] is False
+        assert container["securityContext"] == {
+            "allowPrivilegeEscalation": False,
+            "readOnlyRootFilesystem": True,
+            "capabilities": {"drop": ["ALL"]},
+        }
+        assert {"startupProbe", "livenessProbe"} <= set(container)
+        assert container["resources"]["limits"]["memory"]
+        assert not [each for each in container["env"] if "secretKeyRef" in str(each)], "keys are files, not environment"
+
+
+def test_a_service_selects_both_tracks_and_workers_take_no_callers(everything: list[dict[str, Any]]) -> None:
+    (service,) = (each for each in _of(everything, "Service") if each["metadata"]["name"] == "guard")
+    wanted = service["spec"]["selector"].items()
+    labels = [each["spec"]["template"]["metadata"]["labels"] for each in _of(everything, "Deployment")]
+    assert [each["checkstream/track"] for each in labels if wanted <= each.items()] == ["stable", "canary"]
+    selectors = [each["spec"]["selector"]["matchLabels"].items() for each in _of(everything, "Deployment")]
+    for selector in selectors:
+        assert sum(selector <= each.items() for each in labels) == 1, "two deployments would fight for pods"
+
+
+def test_a_changed_configuration_begins_new_pods_unless_that_is_not_wanted() -> None:
+    def sums(*arguments: str) -> str | None:
+        pod = _of(rendered(*OPEN, *arguments), "Deployment")[0]["spec"]["template"]
+        found: str | None = pod["metadata"]["annotations"].get("checksum/config")
+        return found
+
+    assert sums() == sums()
+    assert sums() != sums("--set=config.server.workers=2")
+    assert sums("--set=rollOnChange=false") is None
+
+
+def test_nobody_else_is_let_in_and_nowhere_else_out() -> None:
+    (policy,) = _of(rendered(*OPEN), "NetworkPolicy")
+    assert policy["spec"]["policyTypes"] == ["Ingress", "Egress"]
+    assert all(each.get("from") and each["ports"] for each in policy["spec"]["ingress"])
+    assert all(each.get("to") for each in policy["spec"]["egress"])
+    closed = _of(
+        rendered(*OPEN, "--set-json=networkPolicy.callers=[]", "--set-json=networkPolicy.upstreams=[]"), "NetworkPolicy"
+    )
+    assert [each["ports"] for each in closed[0]["spec"]["ingress"]] == [[{"protocol": "TCP", "port": 9090}]]
+    assert len(closed[0]["spec"]["egress"]) == 1
+
+
+@pytest.mark.parametrize(
+    ("values", "said"),
+    [
+        ([], "who may call?"),
+        ([*OPEN, "--set=replicas=many"], "/replicas.*integer"),
+        ([*OPEN, "--set=replica=3"], "replica"),
+        ([*OPEN, "--set=image.digest=latest"], "/image/digest"),
+        ([*OPEN, "--set=config.server.drain_ms=30s"], "/config/server/drain_ms"),
+        ([*OPEN, "--set=config.server.admin=0.0.0.0:80"], "/config/server/admin"),
+        ([*OPEN, "--set-json=config.routes=[]"], "/config/routes"),
+        ([*OPEN, '--set-json=secrets=[{"name":"../x","secret":"s","key":"k"}]'], "/secrets/0/name"),
+        ([*OPEN, "--set=state.kind=hostPath"], "/state/kind"),
+        ([*OPEN, "--set=state.kind=existing"], "state.existingClaim"),
+        ([*OPEN, "--set=prometheusRule.enabled=true"], "--set-file prometheusRule.rules"),
+    ],
+)  # fmt: skip
+def test_values_that_are_wrong_are_refused_by_name(values: list[str], said: str) -> None:
+    done = helm("template", "guard", str(CHART), *values)
+    assert done.returncode != 0
+    assert re.search(said, done.stderr.replace("'", ""), re.DOTALL), done.stderr
+
+
+def test_what_the_autoscaler_asks_for_is_what_the_adapter_says_and_the_proxy_counts(
+    everything: list[dict[str, Any]],
+) -> None:
+    (scaler,) = _of(everything, "HorizontalPodAutoscaler")
+    asked = {each["pods"]["metric"]["name"] for each in scaler["spec"]["metrics"] if each["type"] == "Pods"}
+    rules = yaml.safe_load((MANIFESTS / "prometheus-adapter.yaml").read_text("utf-8"))["rules"]["custom"]
+    named = {each.get("name", {}).get("as") or each["seriesQuery"].partition("{")[0] for each in rules}
+    assert asked == named
+    page = (ROOT / "checkstream" / "telemetry" / "README.md").read_text("utf-8")
+    for rule in rules:
+        series = re.sub(r"_(sum|count)$", "", rule["seriesQuery"].partition("{")[0])
+        assert f"| `{series}` |" in page
+
+
+def test_every_value_has_a_type() -> None:
+    schema = json.loads((CHART / "values.schema.json").read_text("utf-8"))
+    assert set(yaml.safe_load((CHART / "values.yaml").read_text("utf-8"))) == set(schema["properties"]) - {"global"}
