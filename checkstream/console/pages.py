@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
-from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from checkstream.console import text
 from checkstream.console.assets import Assets
@@ -34,6 +33,8 @@ class Pages:
 
     def __init__(self, assets: Assets) -> None:
         """Read the templates as they are asked for. Blocks."""
+        from jinja2 import Environment, FileSystemLoader, StrictUndefined  # noqa: PLC0415 - 3 MB for who looks
+
         self._templates = Environment(
             loader=FileSystemLoader(_FOLDER),
             autoescape=True,

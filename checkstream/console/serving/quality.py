@@ -1,20 +1,23 @@
-"""Grounding and the gate: what answers and models came to over time, where anything was scored."""
+"""Grounding and the gate: what answers and models came to over time, where anything was scored.
+
+What reads scores and runs is loaded when somebody looks: most proxies score nothing.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING
 
 from aiohttp.web import BaseRequest, StreamResponse
 
 from checkstream.console.pages import Frame, Pages
 from checkstream.console.serving.shell import Shell, Table
 from checkstream.console.totals import Ring
-from checkstream.console.views.quality import quality
 from checkstream.errors import GateError, JobError
-from checkstream.gate.ledger import Ledger
-from checkstream.gate.terms import Run
-from checkstream.jobs.recent import recent_results
-from checkstream.jobs.terms import Result
+
+if TYPE_CHECKING:
+    from checkstream.gate.terms import Run
+    from checkstream.jobs.terms import Result
 
 _RESULTS, _RUNS = 500, 200
 
@@ -32,6 +35,8 @@ class QualityPages:
         ring, places = await self._now(), self._shell.places
 
         def make(pages: Pages, frame: Frame) -> bytes:
+            from checkstream.console.views.quality import quality  # noqa: PLC0415
+
             faults: list[str] = []
             results, runs = self._results(faults), self._runs(faults)
             view = quality(ring, places.scored, results, runs, faults)
@@ -41,16 +46,24 @@ class QualityPages:
 
     def _results(self, faults: list[str]) -> list[Result]:
         file = self._shell.places.jobs
+        if file is None or not self._shell.places.scored:
+            return []
+        from checkstream.jobs.recent import recent_results  # noqa: PLC0415
+
         try:
-            return [] if file is None or not self._shell.places.scored else recent_results(file, _RESULTS)
+            return recent_results(file, _RESULTS)
         except JobError as error:
             faults.append(str(error))
             return []
 
     def _runs(self, faults: list[str]) -> list[Run]:
         file = self._shell.places.runs
+        if not file.is_file():
+            return []
+        from checkstream.gate.ledger import Ledger  # noqa: PLC0415
+
         try:
-            return Ledger(file).runs(limit=_RUNS) if file.is_file() else []
+            return Ledger(file).runs(limit=_RUNS)
         except GateError as error:
             faults.append(str(error))
             return []

@@ -13,7 +13,7 @@ from checkstream.app import App
 from checkstream.config import Config, default_config, load_config
 from checkstream.demo.llm import ScriptedLlm
 from checkstream.demo.scenario import read_scenario
-from checkstream.telemetry.metrics import MAX_SERIES
+from checkstream.telemetry.tallies import MAX_SERIES
 from tests.records import head, seal_all, start, stream, write_chain
 from tests.watchdog import MOST_S, pace, watched_loop
 
