@@ -19,13 +19,12 @@ from checkstream.cli.progress import progress
 from checkstream.cli.results import counted, safe, write_json
 from checkstream.errors import FileUnreadable, ModelError
 from checkstream.evaluation.assess import RATES, Assessment, AtRate, Latency, ScoredSet, assess, latency_of
-from checkstream.evaluation.reading import PATTERNS, ModelReader, Reader, Said
+from checkstream.evaluation.reading import ANY, PATTERNS, ModelReader, Reader, Said, score_of
 from checkstream.evaluation.report import interval, page, spans_page
 from checkstream.evaluation.rows import Row, read_rows
 from checkstream.evaluation.spans import SpanCounts, SpanFigures
 from checkstream.evaluation.verifiers import PREFIX
 
-_ANY = "any"
 _POSITIVE = ("1", "1.0", "true")
 
 
@@ -54,7 +53,9 @@ def add_parser(commands: Commands) -> Parser:
         "--against", metavar="FILE", type=Path, action="append", default=[], help="texts that are all negative"
     )
     parser.add_argument(
-        "--label", metavar="LABEL", help="which score of the model counts (default: the highest of all its labels)"
+        "--label",
+        metavar="LABEL",
+        help="which score of the model counts (default: `any`, its own or the highest of all)",
     )
     parser.add_argument(
         "--rename",
@@ -112,8 +113,8 @@ def _texts(args: argparse.Namespace) -> int:
     reader = open_reader(args.name, args.models)
     if not reader.labels:
         return _spans(args, reader)
-    label = args.label or (reader.labels[0] if len(reader.labels) == 1 else _ANY)
-    if label not in (*reader.labels, _ANY):
+    label = args.label or (reader.labels[0] if len(reader.labels) == 1 else ANY)
+    if label not in (*reader.labels, ANY):
         raise ModelError(f"`{label}` is no label of `{args.name}`; it has {', '.join(reader.labels)}")
     positive = frozenset(args.positive or _POSITIVE)
     seconds: list[float] = []
@@ -128,7 +129,7 @@ def _texts(args: argparse.Namespace) -> int:
                 "`--label-key`, or give the file with `--against` if all of its texts are harmless"
             )
         for row, said, took in _read(reader, rows, file.name):
-            score = max(said.scores.values()) if label == _ANY else said.scores[label]
+            score = score_of(said.scores, label)
             scores[not negative and row.label in positive].append(score)
             seconds.append(took)
             chars += len(row.text)

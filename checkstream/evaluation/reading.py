@@ -5,6 +5,7 @@ A model reads as the proxy has it read: cut into its windows, the highest score 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Protocol
 
 import msgspec
@@ -20,6 +21,9 @@ from checkstream.scoring import Model, open_session, read_whole
 from checkstream.scoring.outcomes import judged
 from checkstream.scoring.session import Readings
 
+ANY = "any"
+"""A label of this name, where a model has one; else it stands for all labels together: the highest score counts, and a
+text fires where any label does."""
 PATTERNS = "entities"
 """Stands for the entities that are found by pattern, where a model could be named."""
 
@@ -31,6 +35,11 @@ class Said(msgspec.Struct, frozen=True):
     """Label -> 0..1."""
     entities: tuple[EntityFound, ...] = ()
     """In the order of their places."""
+
+
+def score_of(scores: Mapping[str, float], label: str) -> float:
+    """Return the score of a label; of `any`, where a model has no label of that name, the highest of all."""
+    return max(scores.values()) if label == ANY and label not in scores else scores[label]
 
 
 class Reader(Protocol):

@@ -15,8 +15,6 @@ import msgspec
 from checkstream.errors import FileUnreadable
 from checkstream.evaluation.verifiers import PREFIX
 
-ANY = "any"
-"""Stands for all labels of a model together: the highest score counts, and a text fires where any label does."""
 LEFT_OUT: Learnt = "left out"
 KNOWN: Learnt = "known"
 

@@ -11,11 +11,11 @@ import numpy as np
 
 from checkstream.errors import FileUnreadable, ModelError
 from checkstream.evaluation.board.asking import Asking
-from checkstream.evaluation.board.described import ANY, Asked, Described, Learnt, files_of
+from checkstream.evaluation.board.described import Asked, Described, Learnt, files_of
 from checkstream.evaluation.board.measured import Scored, SetOf, of_claims, of_scores, of_spans
 from checkstream.evaluation.board.results import Board, Figure, ModelKept, Threshold
 from checkstream.evaluation.board.texts import digest, read_claims, read_texts
-from checkstream.evaluation.reading import Said
+from checkstream.evaluation.reading import ANY, Said, score_of
 from checkstream.evaluation.rows import Row
 from checkstream.evaluation.spans import SpanCounts
 from checkstream.evaluation.verifiers import PREFIX
@@ -96,7 +96,7 @@ class Making:
         for harmful, name, learnt in wanted:
             said = [said for _, said in self._said(asked, name)]
             of = self._of(asked.model, name, learnt, [row.text for row in self._rows(name)], harmful=harmful)
-            scores = [max(each.scores.values()) if asked.label == ANY else each.scores[asked.label] for each in said]
+            scores = [score_of(each.scores, asked.label) for each in said]
             fires = {
                 called: np.array([_fires(each.scores, at, asked.label) for each in said])
                 for called, at in thresholds.items()
@@ -159,4 +159,5 @@ class Making:
 
 def _fires(scores: Mapping[str, float], at: Mapping[str, float], label: str) -> bool:
     """Tell whether a text reaches the threshold of a label, or of any."""
-    return any(scores[name] >= threshold for name, threshold in at.items() if label in (ANY, name))
+    all_together = label == ANY and label not in scores
+    return any(scores[name] >= threshold for name, threshold in at.items() if all_together or label == name)

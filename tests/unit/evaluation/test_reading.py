@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from checkstream.core.match.entities import ENTITIES
-from checkstream.evaluation.reading import ModelReader, PatternReader
+from checkstream.evaluation.reading import ModelReader, PatternReader, score_of
 from checkstream.scoring.provenance import installed_models
 
 
@@ -35,3 +35,9 @@ def test_every_entity_is_looked_for(patterns: PatternReader) -> None:
     assert all(each.score == 1.0 for each in said.entities)
     assert patterns.read("").entities == ()
     assert patterns.read("\x00\ud800" * 100).entities == ()
+
+
+def test_any_is_a_label_where_a_model_has_one_and_else_the_highest_of_all() -> None:
+    assert score_of({"hate": 0.9, "any": 0.3}, "any") == 0.3
+    assert score_of({"hate": 0.9, "sexual": 0.3}, "any") == 0.9
+    assert score_of({"hate": 0.9, "any": 0.3}, "hate") == 0.9
