@@ -26,13 +26,14 @@ def main() -> None:
     parser.add_argument("--data", type=Path, default=data_folder(), help="the pool; else $CHECKSTREAM_DATA")
     parser.add_argument("--work", type=Path, default=Path("var/training/safety"), help="checkpoints and figures")
     parser.add_argument("--fold", choices=sorted(FOLDS), action="append", help="only this fold; may be repeated")
+    parser.add_argument("--start", type=Path, help="of `train`: folder of a student's files to go on from")
     parser.add_argument("--threads", type=int, default=1)
     asked = parser.parse_args()
     torch.set_num_threads(asked.threads)
     asked.work.mkdir(parents=True, exist_ok=True)
     match asked.command:
         case "train":
-            found = build(asked.data, SEED, asked.work)
+            found = build(asked.data, SEED, asked.work, start=asked.start)
         case "folds":
             found = {}
             for name in asked.fold or sorted(FOLDS):

@@ -11,9 +11,20 @@ from random import Random
 import re2
 
 from models.training.corpus import Part, normalised, part_of
-from models.training.safety import abuse, accounts, answers, completions, howto, registers, retold, steps, voices
+from models.training.safety import (
+    abuse,
+    accounts,
+    answers,
+    completions,
+    howto,
+    promotions,
+    registers,
+    retold,
+    steps,
+    voices,
+)
 from models.training.safety.goals import goals
-from models.training.safety.labels import ANY, LABELS, Text
+from models.training.safety.labels import ANY, HARMS, Text
 from models.training.safety.sources import READERS, texts
 
 LIMITS: Mapping[str, int] = {
@@ -105,6 +116,9 @@ _GENERATED: Mapping[str, int] = {
     "meant": 3000,
     "usage": 1600,
     "completion": 2600,
+    "promotion": 3000,
+    "balanced": 3600,
+    "quoted promotion": 900,
 }
 
 
@@ -154,7 +168,7 @@ def generated(folder: Path, abusive: Sequence[Text], seed: int, share: float = 1
     random = Random(seed)
     asked = list(goals(folder))
     adult = [goal for goal in asked if not goal.minors]
-    by_label = {label: [goal for goal in adult if goal.labels[0] == label] for label in LABELS}
+    by_label = {label: [goal for goal in adult if goal.labels[0] == label] for label in HARMS}
     full = {label: found for label, found in by_label.items() if found}
     words = abuse.swears(folder)
     short = [text for text in abusive if len(text.text.split()) <= _QUOTABLE_WORDS]
@@ -183,6 +197,9 @@ def generated(folder: Path, abusive: Sequence[Text], seed: int, share: float = 1
         "meant": lambda: accounts.meant(random.choice(short), random),
         "usage": lambda: accounts.usage(random.choice(words).word, random),
         "completion": lambda: completions.completion(random.choice(asked), random),
+        "promotion": lambda: promotions.promotion(random),
+        "balanced": lambda: promotions.lookalike(random),
+        "quoted promotion": lambda: promotions.quoted(random),
     }
     for kind, number in _GENERATED.items():
         if kind in {"abusive", "quoted", "endorsed", "retold abuse", "account", "meant"} and not short:

@@ -17,7 +17,7 @@ from models.training.encoder import Encoder, base_tokenizer, minilm_l6
 from models.training.export import sigmoid
 from models.training.fit import Example, FitSettings, Progress, fit, predict
 from models.training.graph import Float, Shape
-from models.training.safety.labels import ANY, LABELS, Text
+from models.training.safety.labels import ANY, HARMS, LABELS, Text
 from models.training.safety.windows import Window, hard_targets, soft_targets, teacher_texts
 
 TEACHER = Shape(vocab=30_522, layers=6, hidden=384, heads=12, feed=1536, positions=512)
@@ -58,13 +58,13 @@ _OTHERS = 1300
 def harm_loss(logits: Tensor, targets: Tensor) -> Tensor:
     """Return the cross entropy of each text, float32[batch]: of the labels that are known, and of any harm at all.
 
-    Any harm is the noisy or of the labels, so a text of which only that is known still teaches.
+    Any harm is the noisy or of the nine harms, so a text of which only that is known still teaches.
     """
     labels = targets[:, : len(LABELS)]
     known = ~torch.isnan(labels)
     loss = functional.binary_cross_entropy_with_logits(logits, torch.nan_to_num(labels), reduction="none")
     loss = (loss * known).sum(1) / len(LABELS)
-    surprise = functional.softplus(logits).sum(1).clamp(1e-6, 30)  # -log of the chance of no harm
+    surprise = functional.softplus(logits[:, : len(HARMS)]).sum(1).clamp(1e-6, 30)  # -log of the chance of no harm
     share = targets[:, ANY]
     any_loss = torch.nan_to_num(share) * -torch.log1p(-torch.exp(-surprise)) + (1 - torch.nan_to_num(share)) * surprise
     return loss + 0.3 * any_loss * ~torch.isnan(share)

@@ -9,7 +9,7 @@ import numpy as np
 
 from checkstream.evaluation.figures import auc, bootstrap, rate_at, recall_at_fpr, threshold_at_fpr
 from models.training.safety.checks import Checked
-from models.training.safety.labels import LABELS, Float, Text
+from models.training.safety.labels import ANY, HARMS, LABELS, Float, Text
 from models.training.safety.sources import is_harmful
 
 Figures = dict[str, Any]
@@ -23,8 +23,8 @@ HOLDS = (0, 8, 16, 32, 64)
 
 
 def any_harm(scores: Float) -> Float:
-    """Return the highest score of any label, float32[text]."""
-    return np.asarray(scores.max(axis=1), np.float32)
+    """Return the score of any harm, float32[row]; of a model without one, the highest of the nine harms."""
+    return np.asarray(scores[:, ANY] if scores.shape[1] > ANY else scores[:, : len(HARMS)].max(axis=1), np.float32)
 
 
 def _spoken(interval: Any) -> list[float]:
@@ -90,7 +90,7 @@ def flagged(scores: Float, limits: Mapping[str, float]) -> Figures:
 
 
 def by_rates(groups: Mapping[str, Float], rates: Sequence[Mapping[str, Any]]) -> Figures:
-    """Return the share of texts on which any label reaches its own threshold, as policies with `fpr:` decide.
+    """Return the share of texts on which a harm reaches its own threshold, as policies with `fpr:` decide.
 
     Args:
         groups: name -> float32[text, label].
@@ -99,9 +99,9 @@ def by_rates(groups: Mapping[str, Float], rates: Sequence[Mapping[str, Any]]) ->
     found: Figures = {name: {"texts": len(scores)} for name, scores in groups.items()}
     for rate in sorted({float(row["fpr"]) for row in rates}, reverse=True):
         own = {row["label"]: float(row["threshold"]) for row in rates if float(row["fpr"]) == rate}
-        limits = np.array([own.get(label, 1.0) for label in LABELS], np.float32)
+        limits = np.array([own.get(label, 1.0) for label in HARMS], np.float32)
         for name, scores in groups.items():
-            found[name][f"{rate:.1%}"] = round(float((scores >= limits).any(axis=1).mean()), 4)
+            found[name][f"{rate:.1%}"] = round(float((scores[:, : len(HARMS)] >= limits).any(axis=1).mean()), 4)
     return found
 
 
@@ -115,7 +115,7 @@ def streaming(answers: Sequence[Checked], limits: Mapping[str, float]) -> Figure
     found: Figures = {}
     totals = np.array([answer.pieces[-1] for answer in answers])
     for name, limit in limits.items():
-        hits = [np.flatnonzero(answer.scores.max(axis=1) >= limit) for answer in answers]
+        hits = [np.flatnonzero(any_harm(answer.scores) >= limit) for answer in answers]
         caught = np.array([len(hit) > 0 for hit in hits])
         at = np.array([answer.pieces[hit[0]] if len(hit) else 0 for answer, hit in zip(answers, hits, strict=True)])
         shares = at[caught] / totals[caught] if caught.any() else np.zeros(0)

@@ -1,4 +1,4 @@
-"""The nine labels, and texts with what is known of them."""
+"""The ten labels, and texts with what is known of them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 Float = NDArray[np.float32]
 
-LABELS = (
+HARMS = (
     "toxicity",
     "hate",
     "harassment",
@@ -21,10 +21,18 @@ LABELS = (
     "financial_crime",
     "regulated_advice",
 )
-"""Columns of the model, in order."""
+"""What annotators and teachers speak of."""
+
+PROMOTIONAL = "promotional"
+"""Unbalanced financial promotion: no harm of the nine, and known of texts that this recipe writes alone."""
+
+LABELS = (*HARMS, PROMOTIONAL)
 
 ANY = len(LABELS)
-"""Column of a target that says whether the text does any harm, whichever."""
+"""Column of a target that says whether the text does any harm of the nine, whichever."""
+
+OUTPUTS = (*LABELS, "any")
+"""Columns of the model and of a target, in order."""
 
 ABUSE = ("toxicity", "hate", "harassment")
 CRIME = ("illegal_advice", "financial_crime", "violence")
@@ -36,8 +44,9 @@ RELATED: Mapping[str, tuple[str, ...]] = {
     "self_harm": ("violence", "harassment"),
     "violence": (*CRIME, "toxicity", "harassment"),
     "illegal_advice": CRIME,
-    "financial_crime": CRIME,
-    "regulated_advice": (),
+    "financial_crime": (*CRIME, PROMOTIONAL),
+    "regulated_advice": (PROMOTIONAL,),
+    PROMOTIONAL: ("financial_crime", "regulated_advice"),
 }
 """Of a text that is known to do one harm, these others stay unknown; the rest it doesn't do."""
 
@@ -51,7 +60,7 @@ class Text:
 
     text: str
     target: Float
-    """float32[10]: the labels and `ANY`; 0..1, NaN where nobody said."""
+    """float32[11]: the labels and `ANY`; 0..1, NaN where nobody said."""
     source: str
     """The set that it comes from; `generated ...` when this recipe wrote it."""
     group: str = ""
@@ -86,7 +95,7 @@ def harmful(*labels: str, share: float = 1.0) -> Float:
 
 
 def known(**values: float) -> Float:
-    """Return a target where only these labels are known; `any` is the tenth column, else the highest of them."""
+    """Return a target where only these labels are known; `any` is the last column, else the highest of them."""
     target = np.full(ANY + 1, np.nan, np.float32)
     for label, value in values.items():
         target[ANY if label == "any" else LABELS.index(label)] = value

@@ -14,12 +14,12 @@ from tokenizers import Tokenizer
 from checkstream.evaluation.figures import rate_at, threshold_at_fpr
 from models.training.export import MODELS
 from models.training.graph import encoder_graph
-from models.training.safety import figures, probe
+from models.training.safety import figures, probe, taught
 from models.training.safety.assemble import FOLDS, cleaned, corpus, pool
 from models.training.safety.checks import Checked, Score, checked, whole
 from models.training.safety.figures import Figures, any_harm
 from models.training.safety.labels import ANY, Float, Text
-from models.training.safety.recipe import FOLD, Effort, benign, calibrate, scorer, train
+from models.training.safety.recipe import FOLD, Effort, benign, calibrate, scorer, taught_on, train
 from models.training.safety.ship import Cascade
 from models.training.safety.sources import MEASURES, is_harmful, texts
 
@@ -73,6 +73,9 @@ def measured_fold(
     written = [text for part in corpus(folder, seed).values() for text in part if text.source in left_out & {*HARD}]
     # Of the rest what people wrote: abuse that a generator put a frame around keeps its source.
     unseen = some([*written, *(text for text in pool(folder, seed) if text.source in left_out)], most, seed)
+    trained = taught_on(
+        trained, parts["train"], folder, seed=seed, effort=effort, work=work / name, without=taught.named(left_out)
+    )
     weights = calibrate(trained, parts["dev"][: effort.dev_texts // 2])
     score = scorer(encoder_graph(weights, trained.model.shape, pooling="mean").SerializeToString())
     answers = checked([text.text for text in unseen], trained.tokenizer, score)

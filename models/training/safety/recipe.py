@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from random import Random
@@ -17,10 +17,11 @@ from models.training.corpus import Part
 from models.training.encoder import Encoder, base_tokenizer, minilm_l3, prune_vocabulary
 from models.training.export import run, session, sigmoid
 from models.training.fit import Example, predict
-from models.training.graph import Float, Weights
+from models.training.graph import Float, Weights, weights_of
+from models.training.safety import taught
 from models.training.safety.checks import Score, checked
 from models.training.safety.distil import plain_tokenizer, teach, train_student, train_teacher
-from models.training.safety.labels import ANY, LABELS, Text
+from models.training.safety.labels import ANY, OUTPUTS, Text
 from models.training.safety.sources import is_harmful
 from models.training.safety.student import SYMBOLS, VOCABULARY, new_student, student_shape
 from models.training.safety.symbols import common_symbols, symbol_rows, with_symbols
@@ -50,6 +51,8 @@ class Effort:
     second_epochs: float = 1.5
     dev_texts: int = 6000
     """That calibrate it."""
+    taught_windows: int = 150_000
+    """Of its last pass, over what a teacher of `models/training/teacher` has scored; 0: there is none."""
     gate_windows: int = 80_000
     gate_epochs: float = 3.0
 
@@ -139,6 +142,52 @@ def train(
     return trained
 
 
+def started(start: Path) -> Trained:
+    """Return the student whose files lie in a folder: `model.onnx`, as near as INT8 keeps it, and `tokenizer.json`."""
+    weights = weights_of((start / "model.onnx").read_bytes())
+    labels, vocabulary_size = len(weights["head.bias"]), len(weights["tokens.weight"])
+    model = Encoder(student_shape(vocabulary_size), labels)
+    model.start_from(weights)
+    return Trained(model, (start / "tokenizer.json").read_text())
+
+
+def taught_on(
+    trained: Trained,
+    texts: Sequence[Text],
+    folder: Path,
+    *,
+    seed: int,
+    effort: Effort,
+    work: Path,
+    without: Collection[str] = (),
+) -> Trained:
+    """Return a student that has gone on to a teacher's pieces, with a column of its own for any harm.
+
+    Args:
+        trained: where it starts.
+        texts: of the corpus, those to learn from.
+        folder: of the pool.
+        seed: of every choice.
+        effort: how much to learn from.
+        work: where checkpoints are kept.
+        without: sources that are left out.
+    """
+    torch.manual_seed(seed)
+    own = Trained(taught.widened(trained.model.weights(), trained.model.shape), trained.described)
+    if effort.taught_windows:
+        taught.learn(
+            own.model,
+            own.tokenizer,
+            folder,
+            texts,
+            seed=seed,
+            most=effort.taught_windows,
+            work=work,
+            without=without,
+        )
+    return own
+
+
 @dataclass(frozen=True, slots=True)
 class Lesson:
     """Texts with what is needed to learn from them."""
@@ -185,9 +234,9 @@ def calibrate(trained: Trained, dev: Sequence[Text]) -> Weights:
         Its weights with the calibrated head.
     """
     highest = np.stack([text.highest for text in checked([t.text for t in dev], trained.tokenizer, trained.logits)])
-    truths = np.stack([text.target[: len(LABELS)] for text in dev])
+    truths = np.stack([text.target for text in dev])
     fits = []
-    for column in range(len(LABELS)):
+    for column in range(len(OUTPUTS)):
         known = ~np.isnan(truths[:, column])
         fits.append(platt(highest[known, column], truths[known, column]) if known.sum() > 50 else (1.0, 0.0))
     weights = dict(trained.model.weights())
@@ -209,8 +258,24 @@ _NOT_SPOKEN = frozenset(
     {"civil", "toxic_spans", "davidson", "edos", "hatemoji", "jigsaw", "madlibs", "stormfront", "toxigen", "hh", "btc"}
     | {"wnut17", "generated reported", "generated quoted", "generated mention", "generated retelling"}
     | {"generated explanation", "generated friendly", "generated account", "generated usage", "davidson rest"}
+    | {"context_wiki", "decodingtrust", "fox", "hatexplain", "implicit_hate", "measuring_hate", "redditbias", "sbic"}
+    | {"toxigen_human", "diasafety"}
 )
 """Comments, whose labels of a thousandth are mostly mistakes, and retold abuse, which is measured by itself."""
+
+
+_ANSWERS = frozenset(
+    {"gptfuzz", "refusals", "generated refusal", "generated safe answer", "generated completion", "openai_rbr"}
+    | {"decodingtrust_answers", "fuzzyai", "latent_jailbreak"}
+)
+"""Answers to questions that ask for harm."""
+
+
+def kinds(texts: Sequence[Text]) -> list[list[int]]:
+    """Return the numbers of benign texts: of all, of answers to scary questions, and of the others."""
+    scary = [number for number, text in enumerate(texts) if text.source in _ANSWERS]
+    others = sorted({*range(len(texts))} - {*scary})
+    return [own for own in ([*range(len(texts))], scary, others) if own]
 
 
 def benign(texts: Sequence[Text]) -> list[Text]:

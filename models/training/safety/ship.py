@@ -13,19 +13,32 @@ import numpy as np
 from tokenizers import Tokenizer
 
 from models.training.calibrate import rates, threshold_at
-from models.training.corpus import Part
+from models.training.corpus import Part, part_of
 from models.training.export import MODELS, parity, put_entry, run, session, sigmoid, write_files
 from models.training.graph import Float, encoder_graph
 from models.training.safety.assemble import corpus
 from models.training.safety.checks import Score, checked
 from models.training.safety.distil import plain_tokenizer
 from models.training.safety.gate import GATE_WINDOW, doubt, threshold, train_gate
-from models.training.safety.labels import LABELS, Text
-from models.training.safety.recipe import FULL, Effort, Trained, benign, calibrate, scorer, train
+from models.training.safety.labels import ANY, OUTPUTS, Text
+from models.training.safety.recipe import (
+    FULL,
+    Effort,
+    Trained,
+    benign,
+    calibrate,
+    kinds,
+    scorer,
+    started,
+    taught_on,
+    train,
+)
+from models.training.safety.taught import added
 from models.training.safety.windows import OVERLAP, WINDOW, sampled
+from models.training.teacher.safety import UNSURE
 
 NAME = "safety"
-VERSION = "2.1.0"
+VERSION = "3.0.0"
 
 CLEARED = 0.1
 """What a window that the gate clears can reach at most, as a share of the lowest threshold of its label."""
@@ -80,8 +93,22 @@ def gate_scorer(graph: bytes) -> Score:
 
 def ceilings(rows: Sequence[Mapping[str, Any]]) -> Float:
     """Return what a cleared window can reach at most, float32[label], by the thresholds of the labels."""
-    lowest = [min(float(row["threshold"]) for row in rows if row["label"] == label) for label in LABELS]
+    lowest = [min(float(row["threshold"]) for row in rows if row["label"] == label) for label in OUTPUTS]
     return CLEARED * np.array(lowest, np.float32)
+
+
+def strictest(found: Sequence[Sequence[Mapping[str, object]]]) -> list[Mapping[str, object]]:
+    """Return the highest threshold of each label and rate: no kind of innocent text pays for another.
+
+    Args:
+        found: the manifest's `rates`, of all texts and of those of each kind that suffice.
+    """
+    highest: dict[tuple[str, float], Mapping[str, object]] = {}
+    for row in (row for own in found for row in own):
+        key = (str(row["label"]), float(str(row["fpr"])))
+        if key not in highest or float(str(row["threshold"])) > float(str(highest[key]["threshold"])):
+            highest[key] = row
+    return list(highest.values())
 
 
 def ship(
@@ -110,17 +137,18 @@ def ship(
     weights, shape = calibrate(trained, dev), trained.model.shape
     graph = encoder_graph(weights, shape, pooling="mean").SerializeToString()
     score = scorer(graph)
-    calm = [text.text for text in benign(parts["dev"])]
+    innocent = benign(parts["dev"])
+    calm = [text.text for text in innocent]
     scores = np.stack([text.highest for text in checked(calm, trained.tokenizer, score)])
-    found = rates(scores, LABELS)
-    limits = dict.fromkeys(LABELS, 0.5)  # what is likelier than not, unless that alone would cost over 1 %
+    found = strictest([rates(scores[own], OUTPUTS) for own in kinds(innocent)])
+    limits = dict.fromkeys(OUTPUTS, 0.5)  # what is likelier than not, unless that alone would cost over 1 %
     by_rate: dict[float, dict[str, float]] = {}
     for row in found:
         by_rate.setdefault(float(str(row["fpr"])), {})[str(row["label"])] = float(str(row["threshold"]))
     for label, limit in by_rate.get(0.01, {}).items():
         limits[label] = max(0.5, limit)
     windows = [encoding.ids[-WINDOW:] for encoding in trained.tokenizer.encode_batch([t.text for t in dev[:1500]])]
-    same = parity(weights, shape, [ids for ids in windows if ids], [limits[label] for label in LABELS])
+    same = parity(weights, shape, [ids for ids in windows if ids], [limits[label] for label in OUTPUTS])
     gate, told = _gate(trained, parts["train"], score, by_rate.get(0.01, limits), seed=seed, effort=effort, work=work)
     at, figures = _gate_limit(trained, dev, score, gate_scorer(gate), by_rate or {0.01: limits})
     write_files(models / NAME, {"model.onnx": graph, "gate.onnx": gate, "tokenizer.json": trained.described})
@@ -131,9 +159,9 @@ def ship(
             "version": VERSION,
             "licence": "Apache-2.0",
             "card": f"{NAME}/CARD.md",
-            "labels": list(LABELS),
+            "labels": list(OUTPUTS),
             "activation": "sigmoid",
-            "thresholds": [{"label": label, "score": limits[label]} for label in LABELS],
+            "thresholds": [{"label": label, "score": limits[label]} for label in OUTPUTS],
             "rates": found,
             "gate_threshold": at,
             "limits": {"window_tokens": WINDOW, "overlap_tokens": OVERLAP, "gate_tokens": GATE_WINDOW},
@@ -143,7 +171,7 @@ def ship(
         models,
     )
     shipped = Cascade.shipped(models)
-    whole = np.stack([text.highest for text in checked(calm, shipped.tokenizer, shipped.score)]).max(axis=1)
+    whole = np.stack([text.highest for text in checked(calm, shipped.tokenizer, shipped.score)])[:, ANY]
     anything = {str(rate): threshold_at(whole, rate) for rate in (0.05, 0.01, 0.001)}
     sizes = {name: (models / NAME / name).stat().st_size for name in ("model.onnx", "gate.onnx", "tokenizer.json")}
     return {
@@ -176,7 +204,7 @@ def _gate(
     else:
         scores = np.clip(score(windows).astype(np.float64), 1e-7, 1 - 1e-7)
         logits = (np.log(scores) - np.log1p(-scores)).astype(np.float32)
-        doubts = doubt(logits, np.array([limits.get(label, 0.5) for label in LABELS], np.float32))
+        doubts = doubt(logits, np.array([limits.get(label, 0.5) for label in OUTPUTS], np.float32))
         np.save(kept, doubts)
     table = trained.model.weights()["tokens.weight"]
     gate = train_gate(windows, doubts, table, seed=seed, epochs=effort.gate_epochs, checkpoint=work / "gate.pt")
@@ -189,7 +217,7 @@ def _gate_limit(
     """Return from which doubt on the model is asked, and what that costs and loses on dev texts."""
     texts = [text.text for text in dev]
     found, doubts = checked(texts, trained.tokenizer, score), checked(texts, trained.tokenizer, gate)
-    rows = {rate: np.array([own.get(label, 0.5) for label in LABELS], np.float32) for rate, own in limits.items()}
+    rows = {rate: np.array([own.get(label, 0.5) for label in OUTPUTS], np.float32) for rate, own in limits.items()}
     fires = {
         rate: [np.asarray((text.scores >= row).any(axis=1)) for text in found]
         for rate, row in rows.items()
@@ -207,7 +235,9 @@ def _gate_limit(
     return at, {"lost": lost, "doubted": round(float((quiet >= at).mean()), 4), "checks": len(quiet)}
 
 
-def build(folder: Path, seed: int, work: Path, models: Path = MODELS, effort: Effort = FULL) -> dict[str, Any]:
+def build(
+    folder: Path, seed: int, work: Path, models: Path = MODELS, effort: Effort = FULL, *, start: Path | None = None
+) -> dict[str, Any]:
     """Rebuild the model that ships.
 
     Args:
@@ -216,10 +246,17 @@ def build(folder: Path, seed: int, work: Path, models: Path = MODELS, effort: Ef
         work: where checkpoints are kept.
         models: where the model goes.
         effort: how much to learn from.
+        start: a folder with the files of a student that the last passes start from; None: the passes before are made.
     """
-    parts = corpus(folder, seed)
-    more = corpus(folder, seed, wider=True)["train"]
-    trained = train(parts, seed, effort, work / "all", more=more)
+    parts = corpus(folder, seed, UNSURE)
+    if start is None:
+        trained = train(parts, seed, effort, work / "all", more=corpus(folder, seed, UNSURE, wider=True)["train"])
+    else:
+        trained = started(start)
+    dev = [*parts["dev"], *(text for text in added(folder) if part_of(text.group or text.text) == "dev")]
+    Random(seed).shuffle(dev)
+    parts = {**parts, "dev": dev}
+    trained = taught_on(trained, parts["train"], folder, seed=seed, effort=effort, work=work / "all")
     found = ship(trained, parts, seed=seed, effort=effort, work=work / "all", models=models)
     write_files(work, {"export.json": json.dumps(found, indent=1)})
     return found

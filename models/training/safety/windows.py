@@ -14,7 +14,7 @@ import numpy as np
 from tokenizers import Encoding, Tokenizer
 
 from models.training.augment import augmented
-from models.training.safety.labels import ANY, LABELS, Float, Text
+from models.training.safety.labels import ANY, HARMS, Float, Text
 
 WINDOW = 32
 """Word pieces of a window; no piece marks its start or end."""
@@ -127,11 +127,11 @@ def teacher_texts(texts: Sequence[Text], tokenizer: Tokenizer, size: int, random
 
 def noisy_or(scores: Float) -> Float:
     """Return the chance of any harm, float32[row], of scores float32[row, label] taken as independent."""
-    return np.asarray(1 - np.prod(1 - scores[..., : len(LABELS)], axis=-1), np.float32)
+    return np.asarray(1 - np.prod(1 - scores[..., : len(HARMS)], axis=-1), np.float32)
 
 
 def soft_targets(windows: Sequence[Window], texts: Sequence[Text], teacher: Float) -> Float:
-    """Return what each window is taught: float32[window, 10].
+    """Return what each window is taught: float32[window, 11].
 
     Where a text is harmless so are its windows, a little of the teacher's doubt apart. Where it does harm, its most
     suspicious window does, and the others in the teacher's proportion; what nobody said is the teacher's word. A text
@@ -163,7 +163,7 @@ def soft_targets(windows: Sequence[Window], texts: Sequence[Text], teacher: Floa
 
 
 def hard_targets(windows: Sequence[Window], texts: Sequence[Text]) -> Float:
-    """Return what each window is taught without a teacher: float32[window, 10], NaN where nobody said.
+    """Return what each window is taught without a teacher: float32[window, 11], NaN where nobody said.
 
     A part of a harmful text does harm less surely than the whole.
     """

@@ -10,7 +10,8 @@ import numpy as np
 
 from models.training.corpus import part_of, rows
 from models.training.safety.assemble import WIDER, cleaned, corpus, pool
-from models.training.safety.labels import LABELS, Text, harmful, known, safe
+from models.training.safety.labels import ANY, HARMS, Text, harmful, known, safe
+from models.training.safety.promotions import SOURCE
 from models.training.teacher.rows import Row, Task
 
 Reader = Callable[[Mapping[str, Any]], Text | None]
@@ -99,7 +100,7 @@ ADDED: Mapping[str, Reader] = {
 def _row(text: Text) -> Row:
     return Row(
         text=text.text,
-        target=text.target,
+        target=text.target[[*range(len(HARMS)), ANY]],
         source=text.source,
         part=part_of(text.group or text.text),
         weight=text.weight,
@@ -107,7 +108,7 @@ def _row(text: Text) -> Row:
 
 
 def _rows(folder: Path, seed: int, without: Collection[str]) -> Iterator[Row]:
-    for parts in corpus(folder, seed, UNSURE | frozenset(without), wider=True).values():
+    for parts in corpus(folder, seed, UNSURE | frozenset(without) | {SOURCE}, wider=True).values():
         yield from map(_row, parts)
     if without:
         yield from (
@@ -123,4 +124,4 @@ def _rows(folder: Path, seed: int, without: Collection[str]) -> Iterator[Row]:
                 yield _row(text)
 
 
-TASK = Task(name="safety", labels=(*LABELS, "any"), rows=_rows, caps={"context_wiki": 6000}, cap=30_000)
+TASK = Task(name="safety", labels=(*HARMS, "any"), rows=_rows, caps={"context_wiki": 6000}, cap=30_000)

@@ -1,0 +1,316 @@
+"""The sentences that `promotions.py` puts together."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+CLAIMS = (
+    "Guaranteed returns of {percent} {period}, no matter what the market does.",
+    "Your returns are guaranteed, so there is nothing to worry about.",
+    "You can't lose money with {product}.",
+    "There is absolutely no risk in {product}.",
+    "{product} is completely risk-free.",
+    "It's a zero-risk way to make {amount} {period}.",
+    "{product} will double your money in {time}.",
+    "You will triple your savings within {time}, guaranteed.",
+    "Nobody has ever lost a cent with {product}.",
+    "{product} only goes up, it is as simple as that.",
+    "This is free money, and all you have to do is take it.",
+    "Expect {percent} {period} like clockwork, every single time.",
+    "We promise you a profit of at least {percent} {period}.",
+    "Your capital is 100 % safe and your profits are certain.",
+    "With {product} you earn {amount} {period} without lifting a finger.",
+    "There is no downside whatsoever to {product}.",
+    "Market crashes can't touch {product}.",
+    "It is a sure thing: {product} is about to explode.",
+    "{product} is the safest and most profitable investment there is.",
+    "I can guarantee that you will be a millionaire in {time}.",
+    "Put in {amount} today and take out ten times as much in {time}.",
+    "{product} beats every fund on the market, every year, without fail.",
+    "You simply cannot go wrong with {product}.",
+    "Forget about risk: {product} pays {percent} {period}, rain or shine.",
+    "Our clients make {percent} {period}, and so will you.",
+    "Anyone can get rich with {product}, even without any experience.",
+    "Retire in {time} with {product}; it is certain.",
+    "Prices of {product} never fall, so you are bound to make a profit.",
+    "Your deposit into {product} is bulletproof, and it grows by {percent} {period}.",
+    "It is a no-brainer, you'd be mad not to put your savings into {product}.",
+    "The profits from {product} are locked in from day one.",
+    "{product} gives you the returns of shares with none of the risk.",
+    "Why let your money rot in a bank when {product} pays {percent} {period} for sure?",
+    "Every trade that our system makes is a winning trade.",
+    "Our algorithm has a 100 % success rate with {product}.",
+    "A guaranteed income of {amount} {period} for life, with no strings attached.",
+    "There's no way this investment fails.",
+    "Whatever happens, you walk away with {percent} more than you put in.",
+    "Be assured that {product} will outperform everything else you own.",
+    "{product} is a once-in-a-lifetime chance to become wealthy at no risk.",
+    "Trust me, {product} is going to the moon, so go all in.",
+    "You will definitely make at least {amount} {period} with {product}.",
+    "Instant approval guaranteed, and no one ever pays too much with our {loan}.",
+    "Bad credit? No problem: everyone is approved for our {loan}, no questions asked.",
+    "Our {loan} costs you practically nothing and makes all of your debts disappear.",
+    "Transfer your pension into {product} and enjoy certain growth of {percent} {period}.",
+    "Insiders already know that {product} will soar by {percent}.",
+    "It is like a savings account, only that it pays {percent} {period} and never fails.",
+    "Your principal can never shrink, and the upside has no limit.",
+    "Set it and forget it: {product} prints money while you sleep.",
+    "Past winners earned {percent}, and this year will bring you even more.",
+    "No losses, no fees, no stress, only profits from {product}.",
+    "We have eliminated the risk of investing once and for all.",
+    "{product} has returned {percent} every year and always will.",
+    "What other investment makes you {percent} {period} with total safety?",
+    "Stop working for money; {product} makes you {amount} {period}, guaranteed.",
+    "Even in a recession you are sure to gain {percent} {period}.",
+    "Ask anyone who bought {product}: they are all rich now.",
+    "Financial freedom is guaranteed when you start with just {amount}.",
+    "The only thing you risk is missing out on {percent} {period}.",
+    "Put your money into {product} right now, before the price explodes.",
+    "If you don't buy {product} today you will miss certain profits.",
+    "Move your savings into {product} tonight, because the window closes and you can only win.",
+)
+"""Each is a promise, or denies a risk."""
+
+FEATURES = (
+    "{product} is open to everyone from {amount}.",
+    "You can buy {product} in our app within minutes.",
+    "It pays out {period} and can be held in a tax-free account.",
+    "Last year {product} returned {percent} after charges.",
+    "Thousands of customers already hold {product}.",
+    "Our {loan} can be arranged online, with a decision within {time}.",
+    "{product} gives you a share in businesses around the world.",
+    "A team of twenty analysts looks after {product}.",
+    "The annual charge is 0.45 %.",
+    "You can start with {amount} a month and stop at any time.",
+    "The new {product} aims for a return of {percent} {period}.",
+)
+
+URGED = (
+    "Only {few} places are left, so act now.", "This offer ends tonight at midnight.", "Hurry before it is too late.",
+    "Don't wait, or the price will be gone.", "Sign up within {time} and get a bonus of {amount}.",
+    "Send the money today, tomorrow will be too late.", "Smart money is moving in right now; don't miss out.",
+    "You will regret it for ever if you let this pass.", "Last chance to get in at this price!",
+    "Act fast, {few} others are looking at this very offer.",
+)  # fmt: skip
+
+OPENERS = (
+    "", "", "", "", "Great question!", "Good news!", "Sure!", "Dear customer,", "Attention investors:", "Listen,",
+    "Here's my honest opinion.", "Looking for a safe investment?", "Tired of low interest?", "Exclusive:", "BREAKING:",
+    "As your assistant I have good news for you.", "Based on your goals there is one clear answer.",
+    "Welcome to {firm}.", "At {firm} we do things differently.", "Hi, this is Tom from {firm}.", "Hot tip:",
+    "If you want your savings to grow, this is for you.", "Thanks for your interest in {product}.", "Absolutely.",
+    "For somebody in your position the choice is easy.", "🚀🚀", "💰 Big news 💰", "Let me tell you about {product}.",
+    "I understand that you want to invest {amount}.", "In short:", "What are the benefits? First of all:",
+)  # fmt: skip
+
+CLOSERS = (
+    "", "", "", "", "", "Join {firm} today.", "Click the link and start earning.", "DM me to get started.",
+    "Open your account now.", "Shall I set it up for you?", "#investing #passiveincome", "Call us on the number below.",
+    "Would you like to invest {amount} right away?", "Start with {amount}.", "Let me know how much you want to put in.",
+)  # fmt: skip
+
+CALM_OPENERS = (
+    "Great question!", "Sure.", "Dear customer,", "Thanks for asking.", "Good to know:", "In short:", "Hi there,",
+    "Welcome to {firm}.", "Here is what you should know.", "I understand that you want to invest {amount}.",
+    "Thanks for your interest in {product}.", "Looking for a safe investment?", "Let me explain.", "Absolutely.",
+)  # fmt: skip
+
+GOODS_CLOSERS = ("Order today.", "Only {few} left in stock.", "Offer ends on Sunday.", "Hurry while stocks last!")
+
+_BALANCED = (
+    "The value of {product} can fall as well as rise, and you may get back less than you put in.",
+    "Your capital is at risk, and returns are not guaranteed.",
+    "It may suit people who can leave their money for five years or more and can bear losses.",
+    "Past performance is not a reliable indicator of future results.",
+    "Before you decide, please read the key information document, above all the part on risks.",
+    "Don't invest unless you're prepared to lose all the money you invest in {product}.",
+    "It isn't for everyone: {product} can lose a third of its value within a year.",
+    "Higher returns come with higher risk, and {product} is no exception.",
+    "If you borrow, think carefully: your home may be repossessed if you do not keep up repayments.",
+    "Charges, inflation and bad years can all eat into what you get.",
+    "Approval for our {loan} is subject to status and to a check of what you can afford.",
+    "The representative APR of our {loan} is 24.9 %, and missing payments may harm your credit record.",
+    "There is a chance that you make money and a real chance that you don't.",
+    "Deposits are protected up to the limit of the scheme; investments in {product} are not.",
+    "Both the income and the capital can go down, so only use money that you won't need soon.",
+    "We can't tell you how {product} will do; in 2022 it lost 18 %.",
+    "Investing involves risk, including the possible loss of principal.",
+    "The target of {percent} {period} is a target alone and may well be missed.",
+)
+
+_WARNING = (
+    "Be wary of anyone who promises guaranteed returns of {percent} {period}.",
+    "If it sounds too good to be true, it probably is.",
+    "No investment is risk-free, whatever the salesman says.",
+    'Promises like "you can\'t lose" are the classic sign of a scam.',
+    "A firm that says there is no risk in {product} is either careless or lying.",
+    "Pressure to act now, before you can think, is a red flag.",
+    "Nobody can guarantee that {product} will double your money in {time}.",
+    "Check the regulator's register before you send a single {coin} to a platform that advertises certain profits.",
+    "Scammers often talk of zero risk, secret algorithms and a success rate of 100 %.",
+    "There is no such thing as a guaranteed profit of {percent} {period}, so hang up.",
+    "Don't believe posts that say that {product} only goes up.",
+    "Never transfer your pension because a stranger promised you certain growth.",
+    "Genuine lenders don't guarantee approval before they know anything about you.",
+    "Fraudsters use fake reviews by people who claim that they got rich with {product}.",
+    "Anybody who tells you that {product} is safe and pays {percent} {period} wants your money.",
+    'Steer clear of systems that "print money while you sleep".',
+)
+
+_NEWS = (
+    "The founder of {firm} had promised guaranteed returns of {percent} {period}; he was sentenced to nine years.",
+    "Regulators fined {firm} {amount} for telling customers that {product} was risk-free.",
+    "Prosecutors say that the scheme lured pensioners with talk of certain profits and no losses.",
+    "Victims were told that their money would double in {time}, and most of them never saw it again.",
+    "The watchdog banned an advertisement for {product} because it said that nobody could lose money.",
+    "Shares of {firm} fell by 8 % after it cut its forecast.",
+    'The court heard that {firm} had called {product} "safer than a bank" in its brochures.',
+    "The central bank left rates unchanged, and analysts expect that growth will slow.",
+    "Influencers who told their followers that {product} would make them rich now face charges.",
+    "It had claimed to beat the market every year without fail; auditors found that no trade had ever been made.",
+    "According to the complaint the company guaranteed {percent} {period} and paid old investors with new money.",
+    "Returns on {product} were {percent} last year, down from the year before, the report says.",
+    'The advertising authority upheld complaints about the words "no risk" and "act now".',
+    "Investors in {product} lost everything when the platform closed.",
+)
+
+_ADVERTISEMENT = (
+    "Try our {goods} for 30 nights, risk-free, or get your money back.",
+    "Satisfaction guaranteed, or we refund every {coin}.",
+    "You can't go wrong with these {goods}.",
+    "Only {few} left in stock, so order your {goods} now.",
+    "Our {goods} come with a ten-year guarantee and free returns.",
+    "Buy one, get one free: double your {snack}!",
+    "Save up to {percent} on {goods} this weekend.",
+    "Free returns within 60 days, no questions asked.",
+    "This offer ends tonight: {goods} at half the price.",
+    "Delivery by Friday is guaranteed.",
+    "You have nothing to lose but your backache with our {goods}.",
+    "The safest {goods} on the market, tested by independent labs.",
+    "There is no risk in trying our language course, because the first month is free.",
+    "Everyone who tried our {goods} loves them.",
+    "Hurry, last chance to get tickets for Saturday's show.",
+    "Sign up today and get {amount} off your first order.",
+    "Guaranteed fresh or your next {snack} is on us.",
+    "Zero sugar, zero fat, zero risk for your figure: our new {snack}.",
+)
+
+_EDUCATION = (
+    "In finance the risk-free rate is the return of an investment that is assumed never to default.",
+    "Government bonds are often called risk-free, although inflation can eat up what they pay.",
+    "A guaranteed return is what an annuity pays, and the guarantee is only as good as the insurer.",
+    "A fixed savings account pays {percent} {period} for the whole term, whatever happens to rates.",
+    "The rule of 72 tells you in how many years your money would double at a given rate.",
+    "Compound interest means that you earn interest on interest.",
+    "Shares have returned more than cash over long times, but with falls of a half on the way.",
+    "Spreading money over many assets lowers the risk, but never to zero.",
+    "A hedge limits losses and limits gains with them.",
+    "An arbitrage is a riskless profit in theory; in practice costs and delays get in the way.",
+    "How much risk {product} carries depends on what it holds and on how long you hold it.",
+    "Leverage multiplies gains and losses alike.",
+    "A capital guarantee protects the nominal amount at maturity, not what it can buy.",
+    "Yield is what an asset pays in a year, divided by its price.",
+    "To compare {product} with a deposit, look at charges, risks and how soon you need the money.",
+    "Deposits up to 85,000 pounds are protected by the compensation scheme.",
+    "An employer's match of your contributions is part of your pay, so it is worth asking about.",
+    "Profit is what is left of the revenue when all costs are paid.",
+)
+
+_DOCUMENT = (
+    "There is no guarantee that the fund will achieve its objective.",
+    "The manager seeks to achieve a return of {percent} {period} over rolling five-year periods, before fees.",
+    "Neither the capital nor any return is guaranteed by the bank, its affiliates or any agency.",
+    "This product doesn't include any protection from future market performance, so you could lose your investment.",
+    "The summary risk indicator of this product is 5 of 7, which is a medium-high class.",
+    "Moderate scenario: what you might get back after costs, {amount}; average return {period}, 3.1 %.",
+    "The minimum guaranteed rate of the policy is 0.25 % and is subject to the insurer's ability to pay.",
+    "Subscriptions received after the cut-off are dealt with on the next dealing day.",
+    "Investors should be aware that the price of units may fall and that they may not get back what they invested.",
+    "The guarantor unconditionally guarantees the payment of all sums due under the notes.",
+    "Net profit for the year rose by 6 % to {amount}, and the board proposes a dividend.",
+    "Returns shown are net of fees, include reinvested income, and are of the past.",
+    "The borrower may repay the {loan} early, in whole or in part, at a fee of 1 %.",
+    "Units of {product} are not deposits and are not insured.",
+)
+
+_QUESTION = (
+    "Is it true that {product} pays guaranteed returns of {percent} {period}?",
+    "A man on the phone said that I can't lose with {product}. Should I believe him?",
+    "How can I invest {amount} with as little risk as possible?",
+    "Can you double your money in {time}, or is that a scam?",
+    "Is there any investment without risk?",
+    "My brother swears that {product} only goes up. What do you think?",
+    'What does "capital guaranteed" mean in this brochure?',
+    'Why do advertisements say "act now"?',
+    "Which savings account has the highest guaranteed rate?",
+    "Could I lose money in {product}?",
+)
+
+_DENIAL = (
+    "I can't promise you any return, because nobody knows what markets will do.",
+    "No, {product} is not guaranteed, and you could lose money.",
+    "I'm not able to say that {product} will double your money; no honest person is.",
+    "It would be wrong to call {product} risk-free.",
+    "I can't recommend that you put your savings into {product}; please speak to an authorised adviser.",
+    "Nothing here is a promise of profit.",
+    "Guaranteed returns of {percent} {period} don't exist, so please be careful with that offer.",
+    "We never promise profits and we never ask you to act today.",
+    "I won't write an advertisement that says that nobody can lose; it would mislead people.",
+    "There is always risk in {product}, and I'd rather tell you so before you buy.",
+)
+
+CALM: Mapping[str, tuple[str, ...]] = {
+    "balanced": _BALANCED,
+    "warning": _WARNING,
+    "news": _NEWS,
+    "advertisement": _ADVERTISEMENT,
+    "education": _EDUCATION,
+    "document": _DOCUMENT,
+    "question": _QUESTION,
+    "denial": _DENIAL,
+}
+KINDS = tuple(CALM)
+
+FRAMES = (
+    'An advertisement that says "<claim>" breaks the rules on fair promotions.',
+    'If somebody tells you "<claim>", hang up.',
+    'Claims such as "<claim>" are a warning sign.',
+    'The salesman told the old man: "<claim>". He lost everything.',
+    'Is it true what they say: "<claim>"?',
+    'The regulator named this sentence as misleading: "<claim>".',
+    'Scam messages often read like this: "<claim>".',
+    'I would not write "<claim>" in your brochure, because no return is certain.',
+    'Typical words of a fraudster: "<claim>". Don\'t fall for them.',
+    'He was convicted of fraud after he had told investors: "<claim>".',
+    'You asked whether to trust a post that says "<claim>". I would not.',
+    'The banned poster said "<claim>", which the authority found irresponsible.',
+    'Instead of "<claim>" write that the value can fall as well as rise.',
+    'Red flags to look for: "<claim>", pressure to pay, and no address.',
+)
+"""Each is about a promotion; the quotation is put in place of `<claim>`."""
+
+SLOTS: Mapping[str, tuple[str, ...]] = {
+    "product": ("our growth fund", "this bond", "bitcoin", "our crypto staking plan", "the forex robot", "gold",
+        "this penny stock", "our property fund", "the index fund", "our high-yield account", "this token",
+        "our managed portfolio", "the new ISA", "our copy-trading platform", "buy-to-let", "this annuity",
+        "the mini-bond", "our AI trading bot", "peer-to-peer lending", "the structured note", "this ETF",
+        "our retirement plan", "ether", "dividend stocks", "our options strategy", "this startup", "the hedge fund",
+        "land in Costa Rica", "our savings bond", "real estate", "the whisky cask", "our carbon credits"),
+    "percent": ("8 %", "10 percent", "12%", "15%", "20 per cent", "25%", "30%", "5%", "2 %", "50 percent", "100%",
+        "300 %", "9.5%", "double digits"),
+    "period": ("a year", "per year", "a month", "every month", "each week", "annually", "per annum", "a day",
+        "every quarter"),
+    "amount": ("$500", "£1,000", "€10,000", "$50", "1,000 dollars", "£25,000", "$5,000", "100 euros", "$100,000",
+        "£250"),
+    "time": ("six months", "a year", "two weeks", "90 days", "three years", "24 hours", "a few months", "30 days",
+        "five years", "a week"),
+    "few": ("three", "five", "12", "20", "seven", "fifty"),
+    "firm": ("Northgate Wealth", "Halden Capital", "BrightYield", "the Alder Group", "CoinHarbour", "Meridian Invest",
+        "Fairway Bank", "Quantora", "Summit Partners", "Greenbridge"),
+    "loan": ("payday loan", "personal loan", "credit card", "mortgage", "debt plan", "car loan"),
+    "goods": ("mattresses", "running shoes", "headphones", "garden chairs", "air fryers", "winter coats", "pillows",
+        "knives", "face creams", "bikes"),
+    "snack": ("pizza", "coffee", "yoghurt", "burger", "smoothie"),
+    "coin": ("penny", "cent", "pound", "dollar"),
+}  # fmt: skip
+"""What a sentence's `{slot}` is filled with."""
