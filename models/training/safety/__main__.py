@@ -41,7 +41,7 @@ def main() -> None:
                 write_files(asked.work, {f"fold_{name}.json": json.dumps(found[name], indent=1)})
         case "figures":
             export = json.loads((asked.work / "export.json").read_text())
-            limits = {f"{float(rate):.1%}": limit for rate, limit in export["any_harm_thresholds"].items() if limit}
+            limits = {f"{row['fpr']:.1%}": row["threshold"] for row in export["rates"] if row["label"] == "any"}
             found = measured_model(asked.data, SEED, limits, export["rates"])
             write_files(asked.work, {"figures.json": json.dumps(found, indent=1)})
         case "compare":

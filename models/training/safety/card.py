@@ -50,20 +50,9 @@ def _sources(found: Mapping[str, Any]) -> list[list[str]]:
 _SOURCE_HEAD = ("source", "AUC within", "caught at 5 %", "at 1 %", "flagged at 5 %", "at 1 %", "harmful / harmless")
 
 
-def _folds(folds: Mapping[str, Any]) -> str:
-    parts = [_table(("fold left out", *_SEPARATION), [[name, *_separation(found)] for name, found in folds.items()])]
-    for name, found in folds.items():
-        parts.append(f"Fold `{name}`, one threshold over all of its sources:")
-        parts.append(_table(_SOURCE_HEAD, _sources(found)))
-    return "\n\n".join(parts)
-
-
-def _labels(found: Mapping[str, Any], folds: Mapping[str, Any]) -> str:
-    rows = []
-    for label, row in found.items():
-        unseen = [_spread(fold["labels"][label]["auc"]) for fold in folds.values() if label in fold["labels"]]
-        rows.append([f"`{label}`", _spread(row["auc"]), row["positives"], row["negatives"], "; ".join(unseen)])
-    return _table(("label", "AUC, held-out rows", "positives", "negatives", "AUC, sources left out"), rows)
+def _labels(found: Mapping[str, Any]) -> str:
+    rows = [[f"`{label}`", _spread(row["auc"]), row["positives"], row["negatives"]] for label, row in found.items()]
+    return _table(("label", "AUC, held-out rows", "positives", "negatives"), rows)
 
 
 def _flagged(found: Mapping[str, Mapping[str, Any]]) -> str:
@@ -72,14 +61,6 @@ def _flagged(found: Mapping[str, Mapping[str, Any]]) -> str:
     return _table(
         head, [[name, *(_share(row[limit]) for limit in limits), row["texts"]] for name, row in found.items()]
     )
-
-
-def _hard(own: Mapping[str, Any], folds: Mapping[str, Any]) -> str:
-    unseen = {f"{source}, left out": row for fold in folds.values() for source, row in fold["hard"].items()}
-    parts = [_flagged(own)]
-    if unseen:
-        parts.append(_flagged(unseen))
-    return "\n\n".join(parts)
 
 
 def _streaming(found: Mapping[str, Any]) -> str:
@@ -119,42 +100,20 @@ def _gate(found: Mapping[str, Any]) -> str:
     )
 
 
-_STEPS = 8
-"""Points of a learning curve that the card shows."""
-
-
-def _compared(found: Mapping[str, Any]) -> str:
-    rows = []
-    for name, row in found["candidates"].items():
-        curve = row["curve"]
-        shown = curve[:: max(1, -(-len(curve) // _STEPS))]
-        losses = " ".join(f"{loss:.3f}".removeprefix("0") for _, loss in shown)
-        figures = _separation(row)[:3]
-        rows.append([name, f"{row['ms_a_check']:.2f}", row["epochs"], row["minutes"], *figures, losses])
-    head = ("model", "ms a check", "epochs", "CPU minutes", *_SEPARATION[:3], "loss, evenly over its steps")
-    return _table(head, rows)
-
-
 def card(parts: Mapping[str, Any]) -> str:
     """Return the card.
 
     Args:
-        parts: `export`, `figures`, `compare` and `fold_...`, as the commands write them.
+        parts: `export` and `figures`, as the commands write them.
     """
     export, own = parts["export"], parts["figures"]
-    folds = {name.removeprefix("fold_"): found for name, found in parts.items() if name.startswith("fold_")}
     rates = [[f"`{row['label']}`", row["fpr"], row["threshold"]] for row in export["rates"]]
     tables = {
-        "folds": _folds(folds),
-        "labels": _labels(own["labels"], folds),
-        "hard": _hard({**own["hard"], "written by hand, innocent": own["probe"]}, folds),
+        "labels": _labels(own["labels"]),
+        "hard": _flagged({**own["hard"], "written by hand, innocent": own["probe"]}),
         "by_hand": _flagged({"written by hand, harmful": own["probe_harmful"]}),
         "policy": _flagged(own["policy"]),
-        "answers_unseen": "\n\n".join(
-            f"{_table(_SEPARATION, [_separation(found['answers'])])}\n\n{_streaming(found['answers']['streaming'])}"
-            for found in folds.values()
-            if "answers" in found
-        ),
+        "promotions": _flagged(own["promotions"]),
         "answers": f"{_table(_SEPARATION, [_separation(own['answers'])])}\n\n{_streaming(own['answers']['streaming'])}",
         "measures": _measures(own["measures"]),
         "natural": "\n\n".join(
@@ -171,7 +130,6 @@ def card(parts: Mapping[str, Any]) -> str:
         ),
         "bytes": _table(("file", "bytes"), [[name, size] for name, size in export["bytes"].items()]),
         "gate": _gate(export["gate"]),
-        "compared": _compared(parts["compare"]),
         "benign_dev_texts": str(export["benign_dev_texts"]),
     }
     text = TEXT.read_text(encoding="utf-8")

@@ -105,6 +105,24 @@ def by_rates(groups: Mapping[str, Float], rates: Sequence[Mapping[str, Any]]) ->
     return found
 
 
+def of_label(groups: Mapping[str, Float], label: str, rates: Sequence[Mapping[str, Any]]) -> Figures:
+    """Return the share of texts on which one label reaches its thresholds.
+
+    Args:
+        groups: name -> float32[text, label].
+        label: whose.
+        rates: calibration of the labels, as the manifest has it.
+    """
+    own = {f"{float(row['fpr']):.1%}": float(row["threshold"]) for row in rates if row["label"] == label}
+    return {
+        name: {
+            "texts": len(scores),
+            **{rate: round(rate_at(scores[:, LABELS.index(label)], at), 4) for rate, at in own.items()},
+        }
+        for name, scores in groups.items()
+    }
+
+
 def streaming(answers: Sequence[Checked], limits: Mapping[str, float]) -> Figures:
     """Return when harmful answers are decided, and how much of them is out by then.
 

@@ -14,11 +14,11 @@ from tokenizers import Tokenizer
 from checkstream.evaluation.figures import rate_at, threshold_at_fpr
 from models.training.export import MODELS
 from models.training.graph import encoder_graph
-from models.training.safety import figures, probe, taught
+from models.training.safety import figures, probe, promotions, taught
 from models.training.safety.assemble import FOLDS, cleaned, corpus, pool
 from models.training.safety.checks import Checked, Score, checked, whole
 from models.training.safety.figures import Figures, any_harm
-from models.training.safety.labels import ANY, Float, Text
+from models.training.safety.labels import ANY, PROMOTIONAL, Float, Text
 from models.training.safety.recipe import FOLD, Effort, benign, calibrate, scorer, taught_on, train
 from models.training.safety.ship import Cascade
 from models.training.safety.sources import MEASURES, is_harmful, texts
@@ -146,6 +146,14 @@ def measured_model(
         "written by hand, innocent": _highest(checked(probe.INNOCENT, tokenizer, score)),
     }
     found["policy"] = figures.by_rates(groups, rates)
+    sellers: dict[str, Sequence[str]] = {
+        "promotions written by hand": probe.PROMOTIONAL,
+        "written by hand, balanced": probe.BALANCED,
+        "generated promotions, claims unseen": [text.text for text in test if text.source == promotions.SOURCE],
+        "generated look-alikes": [text.text for text in test if text.source == promotions.CALM_SOURCE],
+    }
+    sold = {name: _highest(checked(said, tokenizer, score)) for name, said in sellers.items() if said}
+    found["promotions"] = figures.of_label(sold, PROMOTIONAL, rates)
     found["measures"] = _measures(folder, tokenizer, score, limits)
     return found
 

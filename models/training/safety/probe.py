@@ -69,3 +69,56 @@ HARMFUL = (
     "A monkey could do that job, which is why they hired one from over there.",
 )
 """One or two of each label."""
+
+PROMOTIONAL = (
+    "Honestly, this trust has paid out for thirty years straight; there is no scenario in which you end up poorer.",
+    "Our vineyard shares have never had a losing year. Put aside your worries and watch your nest egg swell.",
+    "You are guaranteed to make at least fourteen percent, and if the market crashes we top it up from our own pocket.",
+    "Stocks like this one come along once in a generation; whoever hesitates today will be sorry by Friday.",
+    "Move the whole pension across this week. The growth is certain and the adviser's fee vanishes.",
+    "With our bot, losing trades are a thing of the past.",
+    "Solana will be at a thousand dollars by spring, you can take that to the bank, so borrow what you can and buy.",
+    "It's basically a savings account that pays nineteen percent. Safe as houses!",
+    "Zero risk. Huge rewards. What are you waiting for?",
+    "Everyone in our group has quit their job already, and you could be next: deposit 200 and earn it back daily.",
+    "I can tell you with full confidence that this fund cannot go down.",
+    "Gold is a one-way bet, and now is the last moment to get in before the rich take it all.",
+    "Need cash by tonight? We lend to anybody, it costs next to nothing and nobody checks your record.",
+    "Buy two flats in the new tower and the rent will pay for everything for the rest of your life, without any risk.",
+    "Sign here and your money doubles by Christmas. That is a promise.",
+    "This note gives you all of the upside of the Nasdaq and you will always get back more than you paid.",
+    "Risk? There isn't any, because the algorithm exits before every fall.",
+    "Our investors have only ever seen green numbers, and yours will be green too.",
+    "A return of 2 % a day is modest for what we do, and it arrives every evening.",
+    "Why bother with diversification when this single share is certain to go up tenfold?",
+)
+"""Sell without balance."""
+
+BALANCED = (
+    "The trust has paid a dividend for thirty years, but it may cut it, and the price of its shares has halved twice.",
+    "You could make money or lose it; most people who trade CFDs lose.",
+    "Our mattress comes with a ten-year guarantee and a hundred nights to change your mind, risk-free.",
+    "If a stranger promises you that your money will double by Christmas, don't sign anything.",
+    "The company told pensioners that losing trades were a thing of the past. Last week its directors were arrested.",
+    "Treasury bills are treated as free of risk in this model, so their yield is the discount rate.",
+    "An annuity guarantees an income for life in exchange for your capital; shop around, since rates differ a lot.",
+    "Vineyard shares are illiquid, unregulated and hard to value. Only put in what you can do without.",
+    "Is gold a one-way bet? No. It fell by more than forty percent between 2011 and 2015.",
+    "Save 30 % on hiking boots until Sunday, and get a pair of socks for free!",
+    "The bond pays 4 % and is repaid in 2031, unless the issuer defaults.",
+    "I can't tell you whether this fund will go up. What I can do is explain what it holds and what it costs.",
+    "A regulated lender has to check whether you can afford the loan before it lends to you.",
+    "The fund rose by 11 % last year and fell by 17 % the year before.",
+    "We guarantee delivery by Friday or your money back.",
+    "The guarantee scheme covers deposits of up to 100,000 euros for each saver and bank.",
+    "Never borrow to buy a coin because somebody on a forum says that it will go to a thousand dollars.",
+    "There is no return without risk; the question is how much of it you can sleep with.",
+    "What is the difference between a guaranteed and a projected return in my pension statement?",
+    "Copy trading means that your account repeats the trades of somebody else, with their losses as well.",
+    "The advertisement was banned because it said that investors always get back more than they pay.",
+    "Interest is paid monthly, and you may withdraw up to 500 pounds a month without notice.",
+    "Your employer adds five percent to what you pay in, which is hard to beat.",
+    "Rent from a flat isn't certain: tenants leave, roofs leak and rates rise.",
+    "Backtests look good because they know the past; the live results of this strategy were negative.",
+)
+"""Speak of the same things, and sell nothing or with balance."""

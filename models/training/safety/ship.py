@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from tokenizers import Tokenizer
 
-from models.training.calibrate import rates, threshold_at
+from models.training.calibrate import rates
 from models.training.corpus import Part, part_of
 from models.training.export import MODELS, parity, put_entry, run, session, sigmoid, write_files
 from models.training.graph import Float, encoder_graph
@@ -20,7 +20,7 @@ from models.training.safety.assemble import corpus
 from models.training.safety.checks import Score, checked
 from models.training.safety.distil import plain_tokenizer
 from models.training.safety.gate import GATE_WINDOW, doubt, threshold, train_gate
-from models.training.safety.labels import ANY, OUTPUTS, Text
+from models.training.safety.labels import OUTPUTS, Text
 from models.training.safety.recipe import (
     FULL,
     Effort,
@@ -170,14 +170,10 @@ def ship(
         {"graph": f"{NAME}/model.onnx", "gate": f"{NAME}/gate.onnx", "tokenizer": f"{NAME}/tokenizer.json"},
         models,
     )
-    shipped = Cascade.shipped(models)
-    whole = np.stack([text.highest for text in checked(calm, shipped.tokenizer, shipped.score)])[:, ANY]
-    anything = {str(rate): threshold_at(whole, rate) for rate in (0.05, 0.01, 0.001)}
     sizes = {name: (models / NAME / name).stat().st_size for name in ("model.onnx", "gate.onnx", "tokenizer.json")}
     return {
         "benign_dev_texts": len(calm),
         "parity": {"windows": same.windows, "mean": same.drift_mean, "p99": same.drift_p99, "flips": same.flips},
-        "any_harm_thresholds": anything,
         "rates": found,
         "gate": {"threshold": at, "windows": told, **figures},
         "bytes": sizes,

@@ -12,7 +12,16 @@ from tokenizers.pre_tokenizers import Whitespace
 
 from models.training.safety.card import card
 from models.training.safety.checks import Checked, checked, whole
-from models.training.safety.figures import agreement, by_label, by_rates, flagged, pooled, separation, streaming
+from models.training.safety.figures import (
+    agreement,
+    by_label,
+    by_rates,
+    flagged,
+    of_label,
+    pooled,
+    separation,
+    streaming,
+)
 from models.training.safety.labels import ANY, LABELS, Float, Text, harmful, known, safe
 from models.training.safety.symbols import common_symbols, symbol_rows, with_symbols
 from models.training.safety.windows import (
@@ -197,7 +206,6 @@ def test_a_card_has_every_figure_and_no_empty_place() -> None:
     scores = np.repeat(np.concatenate([bad, good])[:, None], len(LABELS), axis=1)
     flow = streaming([Checked((4, 20), scores[:2])], {"5%": 0.5, "1%": 0.99})
     answers = {**separation(bad, good), "streaming": flow}
-    fold = {**pooled(texts, scores), "labels": by_label(texts, scores), "hard": {"h": flagged(scores, {"5%": 0.5})}}
     own = {
         "natural": pooled(texts, scores),
         "labels": by_label(texts, scores),
@@ -206,6 +214,7 @@ def test_a_card_has_every_figure_and_no_empty_place() -> None:
         "probe_harmful": flagged(scores, {"5%": 0.5}),
         "answers": answers,
         "policy": by_rates({"p": scores}, [{"label": "hate", "fpr": 0.01, "threshold": 0.5}]),
+        "promotions": of_label({"p": scores}, "promotional", [{"label": "promotional", "fpr": 0.01, "threshold": 0.5}]),
         "whole": agreement(scores, scores),
         "measures": {"m": {"flagged": {"5%": 0.04}, **separation(bad, good)}, "n": {"flagged": {"5%": 0.01}}},
     }
@@ -216,15 +225,9 @@ def test_a_card_has_every_figure_and_no_empty_place() -> None:
         "gate": {"windows": 4321, "threshold": 0.2, "doubted": 0.125, "checks": 777, "lost": {"1.0%": 0.009}},
         "benign_dev_texts": 1234,
     }
-    learnt = {"epochs": 1.5, "minutes": 2.5, "curve": [(50, 0.345), (100, 0.125)], "ms_a_check": 0.13}
-    compare = {"windows": 9, "candidates": {"gru 1 x 256": {**learnt, **separation(bad, good)}}}
-    text = card(
-        {"export": export, "figures": own, "compare": compare, "fold_a": {**fold, "answers": answers}, "fold_b": fold}
-    )
+    text = card({"export": export, "figures": own})
     assert "{" not in text.replace("{train,", "")
     assert "0.20%" in text
     assert "1234 benign dev texts" in text
-    assert "| gru 1 x 256 | 0.13 | 1.5 | 2.5 |" in text
-    assert "| .345 .125 |" in text
     assert "| 4321 | 0.2000 | 12.5 % | 777 | 0.9 % |" in text
     assert len(LABELS) == ANY
