@@ -264,11 +264,8 @@ _NOT_SPOKEN = frozenset(
 """Comments, whose labels of a thousandth are mostly mistakes, and retold abuse, which is measured by itself."""
 
 
-_ANSWERS = frozenset(
-    {"gptfuzz", "refusals", "generated refusal", "generated safe answer", "generated completion", "openai_rbr"}
-    | {"decodingtrust_answers", "fuzzyai", "latent_jailbreak"}
-)
-"""Answers to questions that ask for harm."""
+_ANSWERS = frozenset({"gptfuzz", "refusals", "openai_rbr", "decodingtrust_answers", "fuzzyai", "latent_jailbreak"})
+"""What models have answered to questions that ask for harm."""
 
 
 def kinds(texts: Sequence[Text]) -> list[list[int]]:
