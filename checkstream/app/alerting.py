@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from functools import partial
 
 from checkstream.config import ControlConfig, reveal
-from checkstream.config.alerts import AlertSettings, MailSettings, ReceiverSettings
+from checkstream.config.alerts import MailSettings, ReceiverSettings
 from checkstream.control.alerts.conditions import Limits
 from checkstream.control.alerts.sending import Mailbox, MailSender, Sender, SlackSender, WebhookSender
 from checkstream.control.alerts.standing import Pace
@@ -34,20 +34,21 @@ def open_alerting(config: ControlConfig, database: Database, acts: Acts, now_ms:
     return Alerting(
         database,
         channels,
-        partial(facts_of, config.fleets),
+        partial(facts_of, config.fleets, settings.decision_ms, config.silent_s),
         record=acts.record,
-        limits=_limits(settings),
+        limits=_limits(config),
         pace=Pace(after_s=settings.after_s, calm_s=settings.calm_s, again_s=settings.again_s),
         now_ms=now_ms,
     )
 
 
-def _limits(settings: AlertSettings) -> Limits:
+def _limits(config: ControlConfig) -> Limits:
+    settings = config.alerts
     return Limits(
         spike_ratio=settings.spike_ratio,
         spike_least=settings.spike_least,
         drift_sigma=settings.drift_sigma,
-        chain_silent_s=settings.silent_s,
+        chain_silent_s=config.silent_s,
         precision_points=settings.precision_points,
     )
 

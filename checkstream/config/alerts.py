@@ -76,8 +76,6 @@ class AlertSettings(Settings, frozen=True):
     """Standard deviations of the hours before, by which the mean score of an hour may be off."""
     decision_ms: Annotated[float, Meta(gt=0)] = 15.0
     """What 95 % of decisions may take."""
-    silent_s: Annotated[int, Meta(ge=10)] = 180
-    """How long an audit chain may be silent while its node serves."""
     precision_points: Annotated[float, Meta(gt=0, lt=1)] = 0.05
     """By how much the precision of a rule may fall from one week to the next."""
     runbook: Annotated[str, Meta(max_length=500)] = "deploy/RUNBOOK.md"

@@ -3,8 +3,8 @@
 Each condition asks for as many cases as it takes for chance not to make it hold: an alert that comes for nothing is
 one that nobody reads the next time.
 
-Source: the alerts of the requirements (high-risk spike, score drift, decision latency, chain, precision); burn rates
-over two windows each are those of the Site Reliability Workbook, chapter 5.
+Source: the alerts of the requirements (high-risk spike, score drift, decision latency, chain, precision). What is held
+to a budget over a month is Prometheus's to watch (`deploy/prometheus`), which has the history.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Literal
 
 import msgspec
 
-from checkstream.control.alerts.facts import Chain, Facts, Node, Reviewed, Scores, Spent, Traffic
+from checkstream.control.alerts.facts import Chain, Facts, Node, Reviewed, Scores, Traffic
 
 Kind = Literal[
     "high_risk_spike",
@@ -27,8 +27,6 @@ Kind = Literal[
     "node_stale",
     "node_astray",
     "precision_fall",
-    "violations_budget",
-    "cutoff_budget",
 ]
 Severity = Literal["page", "ticket"]
 """page: somebody should look now; ticket: within the day."""
@@ -84,7 +82,6 @@ def findings(facts: Facts, limits: Limits) -> tuple[Finding, ...]:
         *(finding for chain in facts.chains for finding in _of_chain(chain, limits)),
         *(finding for node in facts.nodes for finding in _of_node(node)),
         *(precision(reviewed, limits) for reviewed in facts.reviewed),
-        *(budget(spent) for spent in facts.spent),
     )
     return tuple(sorted((finding for finding in found if finding is not None), key=lambda finding: finding.key))
 
@@ -194,37 +191,6 @@ def precision(reviewed: Reviewed, limits: Limits) -> Finding | None:
         f"the week before ({reviewed.all_before}); {limits.precision_points:.0%} less is the limit"
     )
     return Finding(kind="precision_fall", severity="ticket", subject=reviewed.subject, says=says)
-
-
-_FAST, _SLOW = 14.4, 6.0
-"""How many times the sustainable rate: a month's budget is gone in 2 days, or in 5."""
-_LEAST_WRONG = 3
-"""One case that went wrong among few is not a rate."""
-
-
-def budget(spent: Spent) -> Finding | None:
-    """Tell whether what may go wrong in a month is being spent too fast: in a long window, and still in a short one."""
-    minutes5, minutes30, hour1, hours6 = (_rate(window, spent.allowed) for window in spent.windows)
-    wrong, total = spent.windows[2]
-    severity: Severity
-    if min(minutes5, hour1) > _FAST and spent.windows[2][0] >= _LEAST_WRONG:
-        severity, span = "page", "hour"
-    elif min(minutes30, hours6) > _SLOW and spent.windows[3][0] >= _LEAST_WRONG:
-        (wrong, total), severity, span = spent.windows[3], "ticket", "6 hours"
-    else:
-        return None
-    what = "answers let through what a rule forbids" if spent.what == "violations" else "cut-offs came too late"
-    says = (
-        f"{wrong} of {total} {what} in the last {span} on {spent.subject}; {spent.allowed:.2%} are allowed over a month"
-    )
-    kind: Kind = "violations_budget" if spent.what == "violations" else "cutoff_budget"
-    return Finding(kind=kind, severity=severity, subject=spent.subject, says=says)
-
-
-def _rate(window: tuple[int, int], allowed: float) -> float:
-    """Return how many times the allowed share went wrong."""
-    wrong, total = window
-    return wrong / total / allowed if total else 0.0
 
 
 def _span(seconds: float) -> str:

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Literal
-
 import msgspec
 
 
 class Traffic(msgspec.Struct, frozen=True, kw_only=True):
-    """The exchanges of one route of a fleet."""
+    """The exchanges of one fleet."""
 
     subject: str
-    """Names the route, such as `shop/chat`."""
+    """Names the fleet."""
     high_risk: tuple[int, ...]
-    """Exchanges in which a rule of a high severity fired, for each 5 minutes that lie before now, oldest first."""
+    """Exchanges that were refused or stopped, for each 5 minutes that lie before now, oldest first."""
     decision_ms: tuple[tuple[float, int], ...]
     """Decisions of the last 5 minutes: upper bounds in milliseconds, ascending, the last infinite, each with how
     many took as long as that and longer than the bound before."""
@@ -75,17 +73,6 @@ class Reviewed(msgspec.Struct, frozen=True, kw_only=True):
     all: int
 
 
-class Spent(msgspec.Struct, frozen=True, kw_only=True):
-    """How much of what may go wrong has gone wrong, in four windows that end now: 5 min, 30 min, 1 h, 6 h."""
-
-    subject: str
-    what: Literal["violations", "cutoff"]
-    allowed: float
-    """The share that may go wrong, 0..1."""
-    windows: tuple[tuple[int, int], tuple[int, int], tuple[int, int], tuple[int, int]]
-    """Gone wrong, and all, in each of the four windows."""
-
-
 class Facts(msgspec.Struct, frozen=True, kw_only=True):
     """Everything that the conditions look at."""
 
@@ -94,4 +81,3 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True):
     chains: tuple[Chain, ...] = ()
     nodes: tuple[Node, ...] = ()
     reviewed: tuple[Reviewed, ...] = ()
-    spent: tuple[Spent, ...] = ()

@@ -30,8 +30,6 @@ _TITLES: dict[Kind, str] = {
     "node_stale": "a node is not heard of",
     "node_astray": "a node has another bundle",
     "precision_fall": "a rule finds less of what is right",
-    "violations_budget": "too much that is forbidden was let through",
-    "cutoff_budget": "answers are cut off too late",
 }
 _WORDS = {"fired": "", "reminded": "still: ", "recovered": "over: "}
 _MOST_SUBJECT = 160

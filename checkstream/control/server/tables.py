@@ -199,6 +199,14 @@ def rates(session: Session, fleet: str, digest: str, since_ms: int) -> Tally:
     return summed(_TALLY.decode(row[0]) for row in rows)
 
 
+def minutes(session: Session, fleet: str, since_ms: int) -> list[tuple[int, Tally]]:
+    """Return what the nodes of a fleet have counted in each minute, under whichever bundle; some have several rows."""
+    rows = session.execute(
+        "select slot_ms, figures from counts where fleet = ? and slot_ms >= ? order by slot_ms", (fleet, since_ms)
+    )
+    return [(int(slot), _TALLY.decode(figures)) for slot, figures in rows]
+
+
 # lists
 
 

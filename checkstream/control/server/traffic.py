@@ -15,6 +15,7 @@ from checkstream.errors import RequestInvalid, ThingUnknown
 
 _MILLION = 1_000_000
 _MINUTE_MS = 60_000
+_BROKEN_MS = 24 * 3_600_000
 
 
 class Filter(msgspec.Struct, frozen=True, kw_only=True):
@@ -235,6 +236,45 @@ def chains(session: Session, node: str, most: int) -> list[ChainShown]:
             )
         )  # fmt: skip
     return found
+
+
+class Troubled(msgspec.Struct, frozen=True, kw_only=True):
+    """A chain that is not as it must be, or a node that tells nothing of its chains."""
+
+    node: str
+    chain: str
+    """Empty: all of the node's."""
+    broken: str
+    """What was wrong with it last; empty: it is only behind."""
+    since_ms: int
+
+
+def troubled(session: Session, before_ms: int) -> list[Troubled]:
+    """Return the chains in which something was wrong lately, and what is silent since a moment.
+
+    A chain that was broken stays so for a day, since nothing that comes later mends it; then it is history.
+    """
+    broken = session.execute(
+        "select node, chain, seq, reason, at_ms from flaws where at_ms >= ? order by at_ms", (before_ms - _BROKEN_MS,)
+    )
+    found = {
+        (str(node), str(chain)): Troubled(node=node, chain=chain, broken=f"seq {seq}: {reason}", since_ms=int(at_ms))
+        for node, chain, seq, reason, at_ms in broken
+    }
+    unsigned = session.execute(
+        "select c.node, c.chain, c.unsigned_ms from chains c join nodes n on n.node = c.node "
+        "where c.unsigned_ms > 0 and c.unsigned_ms < ? and n.heard_ms >= ?",
+        (before_ms, before_ms),
+    )
+    silent = session.execute(
+        "select s.node, s.heard_ms from senders s join nodes n on n.node = s.node "
+        "where s.heard_ms < ? and n.heard_ms >= ?",
+        (before_ms, before_ms),
+    )
+    for node, chain, since_ms in (*unsigned, *((node, "", heard_ms) for node, heard_ms in silent)):
+        quiet = Troubled(node=str(node), chain=str(chain), broken="", since_ms=int(since_ms))
+        found.setdefault((quiet.node, quiet.chain), quiet)
+    return [found[key] for key in sorted(found)]
 
 
 def rates(session: Session, nodes: Collection[str], since_ms: int) -> Rates:

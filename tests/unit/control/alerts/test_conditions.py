@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from checkstream.control.alerts.conditions import Finding, Limits, budget, drift, findings, latency, percentile, spike
-from checkstream.control.alerts.facts import Chain, Facts, Node, Reviewed, ScoreHour, Scores, Spent, Traffic
+from checkstream.control.alerts.conditions import Finding, Limits, drift, findings, latency, percentile, spike
+from checkstream.control.alerts.facts import Chain, Facts, Node, Reviewed, ScoreHour, Scores, Traffic
 
 LIMITS = Limits()
 
@@ -132,24 +132,6 @@ def reviewed(right: int, of: int) -> Reviewed:
 )
 def test_nodes_chains_and_reviews(facts: Facts, expected: list[str]) -> None:
     assert kinds(facts) == expected
-
-
-@pytest.mark.parametrize(
-    ("windows", "severity"),
-    [
-        (((0, 0), (0, 0), (0, 0), (0, 0)), None),
-        (((3, 100), (3, 600), (3, 200), (3, 7000)), "page"),  # 1.5 % of an hour, and it goes on
-        (((0, 100), (3, 600), (3, 200), (3, 700_000)), None),  # it has ended
-        (((2, 100), (2, 600), (2, 100), (2, 900_000)), None),  # two cases are no rate
-        (((0, 100), (10, 1000), (10, 9000), (70, 10_000)), "ticket"),
-        (((5, 1000), (20, 5000), (40, 10_000), (200, 60_000)), None),  # 4 times, which lasts a week
-    ],
-)
-def test_a_budget_is_spent_too_fast_in_a_long_window_and_still_in_a_short_one(
-    windows: tuple[tuple[int, int], tuple[int, int], tuple[int, int], tuple[int, int]], severity: str | None
-) -> None:
-    found = budget(Spent(subject="shop/chat", what="violations", allowed=0.001, windows=windows))
-    assert (found.severity if found else None) == severity
 
 
 def test_findings_come_by_key_whatever_order_the_facts_have() -> None:
