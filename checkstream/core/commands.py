@@ -262,6 +262,9 @@ class StreamRecord(msgspec.Struct, frozen=True, kw_only=True):
     risks: dict[str, float] = {}
     """Profile that was asked while the caller waited -> what it said, 0 to 100."""
     upstream_failure: str | None
+    checked_ms: float | msgspec.UnsetType = msgspec.UNSET
+    """Longest time from a question to classifiers to their answer, milliseconds, what it waited for its turn included;
+    left out: nothing was asked, or it took none."""
     held_ms: float
     """Longest time that released text was held, milliseconds."""
     prompt_chars: int

@@ -183,7 +183,10 @@ def test_pages_of_exchanges_and_decisions_hold_all_of_them_once(kept: Kept) -> N
 
 def ended(number: int, outcome: str, held_ms: float) -> StreamEntry:
     told = msgspec.structs.replace(
-        record(verdicts=(verdict(),) if outcome == "stopped" else ()), outcome=outcome, held_ms=held_ms
+        record(verdicts=(verdict(),) if outcome == "stopped" else ()),
+        outcome=outcome,
+        held_ms=held_ms,
+        checked_ms=held_ms / 10,
     )
     return StreamEntry(stream=f"e{number}", route="r", caller=None, record=told)
 
@@ -195,7 +198,7 @@ def test_rates_are_of_these_nodes_from_that_minute_on(database: Database) -> Non
     two.send(seal_all([ended(1, "refused", 0), ended(2, "upstream_failed", 0), passed]))
     found = one.do(rates, [one.node], AT)
     assert (found.exchanges, found.refusals, found.stops, found.failures) == (100, 0, 5, 0)
-    assert found.p95_held_ms == 5.0
+    assert (found.p95_held_ms, found.p95_latency_ms) == (5.0, 1.0)
     assert found.confidences == {"PII-001": (5, pytest.approx(4.65), pytest.approx(5 * 0.8649))}
     both = one.do(rates, {one.node, two.node}, AT)
     assert (both.exchanges, both.refusals, both.failures) == (102, 1, 1)
@@ -338,8 +341,8 @@ def test_a_full_disk_loses_nothing_and_what_was_refused_is_taken_when_there_is_r
 
 def test_links_keep_nothing_but_hashes(kept: Kept) -> None:
     kept.send(seal_all([stream(1)]), Privacy(usual="none"))
-    (row,) = kept.rows("records", "kind, stream, route, action, outcome, held_us, content")
-    assert row == ("", "", "", "", "", 0, None)
+    (row,) = kept.rows("records", "kind, stream, route, action, outcome, held_us, checked_us, content")
+    assert row == ("", "", "", "", "", 0, 0, None)
     assert kept.rows("minutes", "name") == kept.rows("decisions", "place") == []
     assert kept.do(exchanges, Filter(node=kept.node))[0] == []
 

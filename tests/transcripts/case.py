@@ -256,6 +256,7 @@ def facts(record: StreamRecord) -> dict[str, object]:
     kept = msgspec.json.decode(msgspec.json.encode(record), type=dict[str, object])
     for name in ("held_ms", "answer_chars", "program"):
         del kept[name]
+    kept.pop("checked_ms", None)
     for name in ("confirmed", "removed", "turned_at"):
         if kept[name] in ([], None):
             del kept[name]

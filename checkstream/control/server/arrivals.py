@@ -18,7 +18,7 @@ from checkstream.control.server.ingest import Item, Taken, take
 from checkstream.control.server.tables import note_event
 from checkstream.control.telemetry.delivery import MOST_CHAINS, At, Count, Delivery, Received, Run
 from checkstream.control.telemetry.minutes import Minutes, moment_of
-from checkstream.control.telemetry.records import Exchange, exchange_of
+from checkstream.control.telemetry.records import Exchange, checked_of, exchange_of
 from checkstream.errors import RequestInvalid
 
 _SKEW_MS = 5_000
@@ -209,11 +209,11 @@ class _Arrival:
 
 _RECORD = (
     "node", "chain", "seq", "hash", "digest", "proven", "at_ms", "kind", "stream", "route", "caller", "action",
-    "outcome", "held_us", "content",
+    "outcome", "held_us", "checked_us", "content",
 )  # fmt: skip
 _DECISION = (
     "node", "chain", "seq", "place", "at_ms", "stream", "route", "caller", "rule_id", "action", "mode", "stage",
-    "policy", "confidence_ppm", "held_us",
+    "policy", "confidence_ppm", "checked_us",
 )  # fmt: skip
 
 
@@ -223,22 +223,16 @@ def _row(item: Item, exchange: Exchange | None, at_ms: int) -> tuple[object, ...
     begin = (item.seq, item.hash, item.digest, int(item.proven), at_ms, kind)
     content = None if item.line is None else item.line.decode()
     if exchange is None:
-        return (*begin, "", "", None, "", "", 0, content)
-    action, outcome, held_us = "passed", str(getattr(exchange, "status", "")), 0
+        return (*begin, "", "", None, "", "", 0, 0, content)
     if isinstance(exchange, StreamEntry):
         told = exchange.record
-        action, outcome, held_us = told.action, told.outcome, round(told.held_ms * 1000)
+        came = told.action, told.outcome, round(told.held_ms * 1000), round(checked_of(told) * 1000)
+    else:
+        came = "passed", str(exchange.status), 0, 0
     caller = None if exchange.caller is None else as_kept(exchange.caller)
-    return (
-        *begin,
-        as_kept(exchange.stream),
-        as_kept(exchange.route),
-        caller,
-        as_kept(action),
-        as_kept(outcome),
-        held_us,
-        content,
-    )
+    action, outcome, held_us, checked_us = came
+    whose = as_kept(exchange.stream), as_kept(exchange.route), caller
+    return (*begin, *whose, as_kept(action), as_kept(outcome), held_us, checked_us, content)
 
 
 def _decisions(exchange: Exchange, at_ms: int) -> list[tuple[object, ...]]:
@@ -247,11 +241,11 @@ def _decisions(exchange: Exchange, at_ms: int) -> list[tuple[object, ...]]:
         return []
     caller = None if exchange.caller is None else as_kept(exchange.caller)
     whose = (at_ms, as_kept(exchange.stream), as_kept(exchange.route), caller)
-    held_us = round(exchange.record.held_ms * 1000)
+    checked_us = round(checked_of(exchange.record) * 1000)
     return [
         (
             place, *whose, as_kept(each.rule_id), as_kept(each.action), as_kept(each.mode), str(each.stage),
-            as_kept(f"{each.policy}@{each.version}"), round(each.confidence * 1_000_000), held_us,
+            as_kept(f"{each.policy}@{each.version}"), round(each.confidence * 1_000_000), checked_us,
         )
         for place, each in enumerate(exchange.record.verdicts)
     ]  # fmt: skip

@@ -10,7 +10,7 @@ import msgspec
 from checkstream.control.server.arrivals import as_kept
 from checkstream.control.server.database import Row, Session
 from checkstream.control.server.tables import note_event
-from checkstream.control.telemetry.minutes import HELD_MS
+from checkstream.control.telemetry.minutes import BOUNDS_MS
 from checkstream.errors import RequestInvalid, ThingUnknown
 
 _MILLION = 1_000_000
@@ -49,6 +49,9 @@ class Exchanged(msgspec.Struct, frozen=True, kw_only=True):
     action: str
     outcome: str
     held_ms: float
+    """Longest time that released text was held."""
+    checked_ms: float
+    """Longest time that classifiers took to answer; 0: none were asked."""
     proven: bool
     """Its hash is right, and links to the record before."""
 
@@ -85,8 +88,9 @@ class Decided(msgspec.Struct, frozen=True, kw_only=True):
     stage: str
     policy: str
     probability: float
-    held_ms: float
-    """Longest time that text of the exchange was held."""
+    """Score of the classifier; 1: a pattern has fired."""
+    latency_ms: float
+    """Longest time that classifiers took to answer in this exchange, what they waited for their turn included."""
 
 
 class ChainShown(msgspec.Struct, frozen=True, kw_only=True):
@@ -125,6 +129,8 @@ class Rates(msgspec.Struct, frozen=True, kw_only=True):
     p95_held_ms: float | None = None
     """Nineteen in twenty exchanges held text for no longer than this bound; null: for longer than all bounds, or there
     were none."""
+    p95_latency_ms: float | None = None
+    """The same of the longest time that classifiers took to answer, of exchanges in which they were asked."""
     confidences: dict[str, tuple[int, float, float]] = {}
     """Rule -> its decisions, the sum of their confidences, and of their squares."""
 
@@ -135,11 +141,12 @@ class _Where(NamedTuple):
 
 
 _EXCHANGE = (
-    "r.node, r.chain, r.seq, r.at_ms, r.kind, r.stream, r.route, r.caller, r.action, r.outcome, r.held_us, r.proven"
+    "r.node, r.chain, r.seq, r.at_ms, r.kind, r.stream, r.route, r.caller, r.action, r.outcome, r.held_us, r.proven, "
+    "r.checked_us"
 )
 _DECISION = (
     "d.node, d.chain, d.seq, d.place, d.at_ms, d.stream, d.route, d.caller, d.rule_id, d.action, d.mode, d.stage, "
-    "d.policy, d.confidence_ppm, d.held_us"
+    "d.policy, d.confidence_ppm, d.checked_us"
 )
 
 
@@ -203,8 +210,8 @@ def proofs(session: Session, stream: str) -> list[Proof]:
         raise ThingUnknown(f"no exchange `{stream[:100]}` is known here; of private ones only the hashes are")
     return [
         Proof(
-            exchange=_exchanged(row), digest=row[12], hash=row[13], prev=row[14], signed=row[2] <= row[15],
-            record=msgspec.Raw(b"null" if row[16] is None else str(row[16]).encode()),
+            exchange=_exchanged(row), digest=row[13], hash=row[14], prev=row[15], signed=row[2] <= row[16],
+            record=msgspec.Raw(b"null" if row[17] is None else str(row[17]).encode()),
         )
         for row in rows
     ]  # fmt: skip
@@ -291,7 +298,8 @@ def rates(session: Session, nodes: Collection[str], since_ms: int) -> Rates:
         refusals=counts.get("outcome:refused", 0),
         stops=counts.get("outcome:stopped", 0),
         failures=sum(counts.get(f"outcome:{name}", 0) for name in _FAILURES),
-        p95_held_ms=_percentile(counts, 0.95),
+        p95_held_ms=_percentile(counts, "held", 0.95),
+        p95_latency_ms=_percentile(counts, "checked", 0.95),
         confidences={
             rule: (
                 counts.get(f"rule:{rule}", 0) + counts.get(f"shadow:{rule}", 0),
@@ -306,12 +314,12 @@ def rates(session: Session, nodes: Collection[str], since_ms: int) -> Rates:
 _FAILURES = ("detector_failed", "overloaded", "work_exceeded", "upstream_failed", "failed")
 
 
-def _percentile(counts: dict[str, int], share: float) -> float | None:
-    """Return the bound of held times that so many of the exchanges don't pass."""
-    total = counts.get("exchanges", 0)
+def _percentile(counts: dict[str, int], kind: str, share: float) -> float | None:
+    """Return the bound that so many of the times of a kind don't pass."""
+    total = sum(count for name, count in counts.items() if name.startswith(f"{kind}:"))
     below = 0
-    for bound in HELD_MS:
-        below += counts.get(f"held:{bound}", 0)
+    for bound in BOUNDS_MS:
+        below += counts.get(f"{kind}:{bound}", 0)
         if total and below >= share * total:
             return float(bound)
     return None
@@ -393,6 +401,7 @@ def _exchanged(row: Row) -> Exchanged:
     return Exchanged(
         node=row[0], chain=row[1], seq=int(row[2]), at_ms=int(row[3]), kind=row[4], stream=row[5], route=row[6],
         caller=row[7], action=row[8], outcome=row[9], held_ms=row[10] / 1000, proven=bool(row[11]),
+        checked_ms=row[12] / 1000,
     )  # fmt: skip
 
 
@@ -400,5 +409,5 @@ def _decided(row: Row) -> Decided:
     return Decided(
         node=row[0], chain=row[1], seq=int(row[2]), place=int(row[3]), at_ms=int(row[4]), stream=row[5], route=row[6],
         caller=row[7], rule_id=row[8], action=row[9], mode=row[10], stage=row[11], policy=row[12],
-        probability=row[13] / _MILLION, held_ms=row[14] / 1000,
+        probability=row[13] / _MILLION, latency_ms=row[14] / 1000,
     )  # fmt: skip

@@ -13,6 +13,8 @@ A name says what is counted, and all counts of one name add up:
 `held:MS`            exchanges of which released text was held longest for at most so many milliseconds, and longer
                      than the bound before; `held:inf` for longer than all
 `held_us`            microseconds: the sum of these times
+`checked:MS`         exchanges that asked classifiers, by the longest time that an answer took, as above; `checked_us`
+                     their sum
 ==================== ===========================================================================================
 """
 
@@ -24,9 +26,9 @@ from collections.abc import Iterator
 from datetime import datetime
 
 from checkstream.audit.entries import PassEntry
-from checkstream.control.telemetry.records import Exchange
+from checkstream.control.telemetry.records import Exchange, checked_of
 
-HELD_MS = (0, 1, 2, 5, 10, 15, 25, 50, 100, 250, 500, 1000, 2500, 5000, 10_000, 30_000)
+BOUNDS_MS = (0, 1, 2, 5, 10, 15, 25, 50, 100, 250, 500, 1000, 2500, 5000, 10_000, 30_000)
 """Bounds of the times that are told apart."""
 _MILLION = 1_000_000
 
@@ -70,6 +72,9 @@ def _counts(exchange: Exchange) -> Counter[str]:
     counts["degraded"] = bool(record.degradations)
     counts[f"held:{bound_of(record.held_ms)}"] = 1
     counts["held_us"] = round(record.held_ms * 1000)
+    if checked_ms := checked_of(record):
+        counts[f"checked:{bound_of(checked_ms)}"] = 1
+        counts["checked_us"] = round(checked_ms * 1000)
     for verdict in record.verdicts:
         counts[f"{'rule' if verdict.mode == 'enforce' else 'shadow'}:{verdict.rule_id}"] += 1
         counts[f"confidence:{verdict.rule_id}"] += round(verdict.confidence * _MILLION)
@@ -80,7 +85,7 @@ def _counts(exchange: Exchange) -> Counter[str]:
     return counts
 
 
-def bound_of(held_ms: float) -> str:
+def bound_of(ms: float) -> str:
     """Return the smallest bound that is not below a time."""
-    place = bisect_left(HELD_MS, held_ms)
-    return str(HELD_MS[place]) if place < len(HELD_MS) else "inf"
+    place = bisect_left(BOUNDS_MS, ms)
+    return str(BOUNDS_MS[place]) if place < len(BOUNDS_MS) else "inf"

@@ -6,9 +6,15 @@ import msgspec
 
 from checkstream.audit.chain import Record, record_digest
 from checkstream.audit.entries import PassEntry, StreamEntry
+from checkstream.core.commands import StreamRecord
 
 Exchange = StreamEntry | PassEntry
 _MOST_MS = 1e12
+
+
+def checked_of(record: StreamRecord) -> float:
+    """Return the longest time that classifiers took to answer, milliseconds; 0: none were asked."""
+    return 0.0 if record.checked_ms is msgspec.UNSET else record.checked_ms
 
 
 def digest_of(record: Record) -> str:
@@ -28,6 +34,7 @@ def exchange_of(record: Record) -> Exchange | None:
         return None
     if isinstance(exchange, StreamEntry):
         told = exchange.record
-        if not (0 <= told.held_ms <= _MOST_MS and all(0 <= verdict.confidence <= 1 for verdict in told.verdicts)):
+        times_hold = all(0 <= ms <= _MOST_MS for ms in (told.held_ms, checked_of(told)))
+        if not (times_hold and all(0 <= verdict.confidence <= 1 for verdict in told.verdicts)):
             return None  # a fraction is written as text, which can say anything
     return exchange

@@ -259,7 +259,9 @@ class Checking:
                 check.failed = event.reason
                 if event.reason == "overload":
                     self._look_whether_refused(judge)
-        if (self.now - asked.at) * 1000 > self._budget_ms(asked.question):
+        took_s = self.now - asked.at
+        self.ledger.checked_s = max(self.ledger.checked_s, took_s)
+        if took_s * 1000 > self._budget_ms(asked.question):
             self.degrade("ingress_over_budget" if judges[0].stage is Stage.INGRESS else "check_over_budget")
             if self._plan.on_exceeded == "shed":
                 self.commands.append(ShedRequests())

@@ -55,6 +55,8 @@ class Ledger:
         """What the upstream has left torn and was not passed on."""
         self.turned_at: int | None = None
         """Where the answer was cut, to go on in a second one."""
+        self.checked_s = 0.0
+        """Longest time that a check took."""
         self.held_s = 0.0
         self._carried_out: list[str] = []
         self.fired_on: dict[tuple[Channel, str], None] = {}
@@ -240,6 +242,7 @@ class Ledger:
             turned_at=self.turned_at,
             degradations=tuple(self._degradations),
             upstream_failure=self.upstream_failure,
+            checked_ms=round(self.checked_s * 1000, 3) or msgspec.UNSET,
             held_ms=round(self.held_s * 1000, 3),
             prompt_chars=prompt_chars if seen.prompted else 0,
             answer_chars=seen.answered + answer_chars,

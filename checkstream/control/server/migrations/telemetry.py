@@ -24,7 +24,8 @@ FIRST = Migration(
         """create table records(
              node text not null, chain text not null, seq {int} not null, hash text not null, digest text not null,
              proven {int} not null, at_ms {int} not null, kind text not null, stream text not null, route text not null,
-             caller text, action text not null, outcome text not null, held_us {int} not null, content text,
+             caller text, action text not null, outcome text not null, held_us {int} not null,
+             checked_us {int} not null, content text,
              primary key(node, chain, seq)
            )""",
         "create index records_by_time on records(at_ms, node, chain, seq)",
@@ -36,7 +37,7 @@ FIRST = Migration(
              node text not null, chain text not null, seq {int} not null, place {int} not null, at_ms {int} not null,
              stream text not null, route text not null, caller text, rule_id text not null, action text not null,
              mode text not null, stage text not null, policy text not null, confidence_ppm {int} not null,
-             held_us {int} not null, primary key(node, chain, seq, place)
+             checked_us {int} not null, primary key(node, chain, seq, place)
            )""",
         "create index decisions_by_time on decisions(at_ms, node, chain, seq, place)",
         "create index decisions_by_rule on decisions(rule_id, at_ms)",

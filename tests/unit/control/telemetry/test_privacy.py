@@ -14,7 +14,7 @@ from checkstream.audit.entries import AnyEntry, PassEntry, StreamEntry
 from checkstream.config import Told
 from checkstream.control.telemetry import privacy as module
 from checkstream.control.telemetry.delivery import At
-from checkstream.control.telemetry.minutes import HELD_MS, Minutes, bound_of, minute_of, moment_of
+from checkstream.control.telemetry.minutes import BOUNDS_MS, Minutes, bound_of, minute_of, moment_of
 from checkstream.control.telemetry.privacy import STRICTNESS, Privacy, run_of
 from checkstream.control.telemetry.records import exchange_of
 from tests.records import record, seal_all, start, stream, verdict
@@ -94,8 +94,9 @@ def test_an_exchange_of_which_nobody_can_say_whose_it_is_stays(body: dict[str, o
 def test_times_that_are_none_make_no_exchange(held: object) -> None:
     (one,) = seal_all([stream(1)])
     told = dict(read(one.line[:-1]).body)
-    told["record"] = {**told["record"], "held_ms": held}  # type: ignore[dict-item]
-    assert exchange_of(changed(**told)) is None
+    for name in ("held_ms", "checked_ms"):
+        odd = {**told, "record": {**told["record"], name: held}}  # type: ignore[dict-item]
+        assert exchange_of(changed(**odd)) is None
 
 
 def test_what_is_of_no_exchange_is_none() -> None:
@@ -106,7 +107,7 @@ def test_what_is_of_no_exchange_is_none() -> None:
 @given(st.floats(0, 1e9))
 def test_a_time_is_counted_at_the_bound_above_it(held_ms: float) -> None:
     bound = float(bound_of(held_ms))
-    below = [other for other in map(float, HELD_MS) if other < bound]
+    below = [other for other in map(float, BOUNDS_MS) if other < bound]
     assert max(below, default=-1.0) < held_ms <= bound
 
 

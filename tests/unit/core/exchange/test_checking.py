@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 
+import msgspec
 import pytest
 
 from checkstream.core.commands import ArmTimer, Degraded, DisarmTimer, Score, ShedRequests
@@ -65,6 +66,19 @@ def test_g24_hold_waits_for_the_answer_and_records_that_it_was_late() -> None:
     assert degradations(exchange) == ("check_over_budget",)
     assert exchange.out.commands.count(Degraded("check_over_budget")) == 1
     assert ShedRequests() not in exchange.out.commands
+
+
+@pytest.mark.parametrize("late_ms", [0, 3, 250])
+def test_the_record_says_how_long_the_longest_answer_took(late_ms: int) -> None:
+    exchange = opened(TOX_OR_PHRASE, "hold")
+    exchange.send(UpstreamBytes(says("one two three four five") + ends() + DONE))
+    later(exchange, late_ms)
+    for score in exchange.unanswered:
+        exchange.send(Scored(score.ticket, QUIET))
+    exchange.send(UpstreamClosed())
+    assert exchange.out.record is not None
+    checked_ms = exchange.out.record.checked_ms
+    assert checked_ms == (pytest.approx(late_ms) if late_ms else msgspec.UNSET)
 
 
 def test_g24_degrade_lets_the_cheaper_detectors_decide_alone() -> None:
