@@ -30,14 +30,14 @@ from checkstream.control.attestation import Running
 from checkstream.errors import AuditError, ConfigError, Fault, FaultyFile, JobError, ModelError
 from checkstream.listen.binding import not_bound
 from checkstream.processes.following import follow
-from checkstream.processes.judged import SinceBundle
+from checkstream.processes.judged import SinceBundle, counted_by
 from checkstream.processes.manager import Passed
 from checkstream.processes.member import Member
 from checkstream.proxy.health import ReloadStatus, RouteStatus, Status
 from checkstream.proxy.trail import Latest
 from checkstream.scoring.catalog import Model
 from checkstream.telemetry.logs import Log
-from checkstream.telemetry.totals import Family, family_of, told
+from checkstream.telemetry.totals import told
 
 if TYPE_CHECKING:
     from checkstream.scoring.session import Session
@@ -250,7 +250,7 @@ class App:
         before = self.force
         self._parts.current.replace(force)
         if self._config.control is not None and force.loaded.bundle_digest != before.loaded.bundle_digest:
-            self._since.begin(force.loaded.bundle_digest, map(family_of, self._parts.metrics.judged()))
+            self._since.begin(force.loaded.bundle_digest, counted_by(self._parts.metrics))
         if force.loaded.files != before.loaded.files:
             self._signature = await self._look(force.loaded.files)
         self._reloaded(force, None)
@@ -317,12 +317,8 @@ class App:
         return told(self._parts.metrics)
 
     async def _told_of_itself(self) -> Running:
-        """Return what is in force and what a rollout is judged by, a family at a time: streams have their turn."""
-        families: list[Family] = []
-        for family in self._parts.metrics.judged():
-            families.append(family_of(family))
-            await asyncio.sleep(0)
-        return self._since.running(self.status(), families)
+        """Return what is in force, and what a rollout is judged by."""
+        return self._since.running(self.status(), counted_by(self._parts.metrics))
 
     async def entries(self, count: int) -> Sequence[Latest]:
         """Return the latest entries of the audit chain, oldest first."""

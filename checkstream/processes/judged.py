@@ -7,10 +7,11 @@ from collections.abc import Iterable, Mapping, Sequence
 import msgspec
 
 from checkstream.control.attestation import Figures, Running
-from checkstream.control.server.tally import Tally, less, tally_of
+from checkstream.control.server.tally import Tally, less
 from checkstream.proxy.health import Status
-from checkstream.telemetry.drift import histograms
-from checkstream.telemetry.totals import Family
+from checkstream.telemetry.drift import Key, histograms
+from checkstream.telemetry.metrics import Metrics
+from checkstream.telemetry.totals import Family, family_of
 
 _FAILURES = frozenset({"detector_failed", "overloaded", "work_exceeded", "failed"})
 """Outcomes that a bundle may be to blame for: not those of the model server, nor of callers."""
@@ -25,42 +26,46 @@ class SinceBundle:
         """Begin with no bundle and nothing counted; `run` names the proxy's run."""
         self._run = run
         self._number = 0
-        self._digest: str | None = None
+        self.digest: str | None = None
+        """Of the bundle that is counted for; None: nothing has been counted yet."""
         self._before = Tally()
 
-    def begin(self, digest: str, families: Iterable[Family]) -> None:
-        """Count from here on for a bundle, if it is another."""
-        if digest != self._digest:
-            first = self._digest is None
-            self._before = Tally() if first else tally_of(figures_of(families, self._run))
+    def begin(self, digest: str, counted: Tally) -> None:
+        """Count from here on for a bundle, if it is another; `counted` is what there was before."""
+        if digest != self.digest:
+            self._before = Tally() if self.digest is None else counted
             self._number += 1
-            self._digest = digest
+            self.digest = digest
 
-    def running(self, status: Status, families: Sequence[Family]) -> Running:
+    def running(self, status: Status, counted: Tally) -> Running:
         """Return what is told of a proxy.
 
         Args:
             status: What it has in force.
-            families: What it has counted, of those that `Metrics.judged` yields at least.
+            counted: What it has counted since its run began.
         """
-        self.begin(status.bundle_digest, families)
-        counted = less(tally_of(figures_of(families, self._run)), self._before)
-        figures = Figures(run=f"{self._run}.{self._number}", **msgspec.structs.asdict(counted))
+        self.begin(status.bundle_digest, counted)
+        since = msgspec.structs.asdict(less(counted, self._before))
         return Running(
             bundle=status.bundle_digest,
             bundle_version=status.bundle.partition("@")[2].rpartition("#")[0],
             configuration=status.configuration,
             programs=tuple(dict.fromkeys(route.program for route in status.routes if route.program))[:_MOST_LABELS],
             models=dict(list(status.model_hashes.items())[:_MOST_LABELS]),
-            figures=figures,
+            figures=Figures(run=f"{self._run}.{self._number}", **since),
         )
 
 
-def figures_of(families: Iterable[Family], run: str) -> Figures:
-    """Return what a rollout is judged by."""
+def counted_by(metrics: Metrics) -> Tally:
+    """Return what this process has counted. Quick: streams wait for it."""
+    scores = {key: tally.counts for key, tally in metrics.scores.total.items()}
+    return counted_in(map(family_of, metrics.judged()), scores)
+
+
+def counted_in(families: Iterable[Family], scores: Mapping[Key, Sequence[float]] | None = None) -> Tally:
+    """Return what a rollout is judged by; scores, where they are not given, are among the families."""
     outcomes: dict[str, int] = {}
     times: dict[str, tuple[int, ...]] = {}
-    scores: dict[str, tuple[int, ...]] = {}
     for family in families:
         if family.name == "checkstream_exchanges":
             for sample in family.samples:
@@ -69,18 +74,17 @@ def figures_of(families: Iterable[Family], run: str) -> Figures:
                     outcomes[outcome] = outcomes.get(outcome, 0) + int(sample.value)
         elif family.name in _TIMES:
             times[_TIMES[family.name]] = _bins(family)
-        elif family.name == "checkstream_score":
-            samples = ((dict(each.labels), each.value) for each in family.samples if each.name.endswith("_bucket"))
-            found = list(histograms(samples).items())[:_MOST_LABELS]
-            scores = {" ".join(key): tuple(map(int, counts)) for key, counts in found}
-    return Figures(
-        run=run,
+        elif family.name == "checkstream_score" and scores is None:
+            scores = histograms(
+                (dict(each.labels), each.value) for each in family.samples if each.name.endswith("_bucket")
+            )
+    return Tally(
         exchanges=sum(outcomes.values()),
         refusals=outcomes.get("refused", 0),
         stops=outcomes.get("stopped", 0),
         failures=sum(outcomes.get(outcome, 0) for outcome in _FAILURES),
         times=times,
-        scores=scores,
+        scores={" ".join(key): tuple(map(int, counts)) for key, counts in list((scores or {}).items())[:_MOST_LABELS]},
     )
 
 

@@ -32,7 +32,7 @@ from checkstream.processes.folder import Folder
 from checkstream.processes.following import follow
 from checkstream.processes.frames import Welcome
 from checkstream.processes.handing import START_S, HandOver
-from checkstream.processes.judged import SinceBundle
+from checkstream.processes.judged import SinceBundle, counted_in
 from checkstream.processes.manager import Manager, Passed
 from checkstream.processes.places import Places
 from checkstream.processes.restarts import Cause, Restarts
@@ -164,7 +164,9 @@ class Parent:
 
     async def _told_of_all(self) -> Running:
         """Return what all workers have in force, and what a rollout is judged by."""
-        return self._since.running(await self._whole.shown(), await self._whole.counted())
+        status = await self._whole.shown()
+        is_new = status.bundle_digest != self._since.digest  # else what they have told last is new enough
+        return self._since.running(status, counted_in(await self._whole.counted() if is_new else self._whole.known()))
 
     def _begin(self, work: Coroutine[Any, Any, Any]) -> asyncio.Task[Any]:
         task = asyncio.get_running_loop().create_task(work)

@@ -112,6 +112,10 @@ class Whole:
         """Return what all workers have counted, those of a parent before this one too."""
         elder = self.elder
         await asyncio.gather(*(child.count() for child in self.children), *(() if elder is None else (elder.count(),)))
+        return self.known()
+
+    def known(self) -> Figures:
+        """Return the same as far as they have told it already: workers are asked every few seconds."""
         self.own.workers.set(0)
         before = () if self.elder is None else self.elder.figures
         return summed((*(child.figures for child in self.children), self._left, before, figures(self.own)))

@@ -237,7 +237,7 @@ class Metrics:
         self.ingress = self._tally("checkstream_ingress_seconds")
         self.policy = self._tally("checkstream_policy_seconds")
         self.scores = Scores()
-        self._scored = self._registered(Scored(self.scores))
+        self._registered(Scored(self.scores))
         self.held_bytes = self._make(Gauge, "checkstream_held_bytes")
         self.capacity = Family(self._make(Gauge, "checkstream_capacity"), 1)
         self.degraded = Family(self._make(Counter, "checkstream_degraded_total"), 1)
@@ -294,11 +294,10 @@ class Metrics:
             self.route_policies.labels(route, policy).set(1)
 
     def judged(self) -> Iterator[Metric]:
-        """Yield what rollouts are judged by, a family at a time: how exchanges ended, what took how long, scores."""
+        """Yield what rollouts are judged by besides scores: how exchanges ended, and what took how long."""
         yield from self.exchanges.collect()
         yield from self.check.collect()
         yield from self.policy.collect()
-        yield next(iter(self._scored.collect()))
 
     def rendering(self) -> Iterator[bytes]:
         """Yield all metrics in the Prometheus text format, a family at a time: others may have their turn between."""

@@ -5,11 +5,11 @@ from __future__ import annotations
 import msgspec
 
 from checkstream.control.attestation import Running
-from checkstream.processes.judged import SinceBundle, figures_of
+from checkstream.processes.judged import SinceBundle, counted_by, counted_in
 from checkstream.processes.whole import _NOTHING
 from checkstream.proxy.health import Status
 from checkstream.telemetry.metrics import Metrics
-from checkstream.telemetry.totals import family_of, figures, summed
+from checkstream.telemetry.totals import figures, summed
 
 C = "c" * 64
 
@@ -30,8 +30,8 @@ def counted(scale: int) -> Metrics:
 
 
 def test_figures_are_those_of_the_metrics_over_all_routes_and_detectors() -> None:
-    found = figures_of(map(family_of, counted(2).judged()), "r1")
-    assert (found.run, found.exchanges, found.refusals, found.stops, found.failures) == ("r1", 34, 6, 4, 8)
+    found = counted_by(counted(2))
+    assert (found.exchanges, found.refusals, found.stops, found.failures) == (34, 6, 4, 8)
     assert found.times["policy"] == (0, 2, 0, 0, 0, 0, 0, 0, 0, 0, 2)
     assert (found.times["check"][0], found.times["check"][-1], sum(found.times["check"])) == (2, 2, 4)
     (scores,) = found.scores.values()
@@ -41,8 +41,8 @@ def test_figures_are_those_of_the_metrics_over_all_routes_and_detectors() -> Non
 
 def test_figures_of_several_processes_are_their_sums() -> None:
     one, two = counted(1), counted(2)
-    together = figures_of(summed((figures(one), figures(two))), "r")
-    assert together == figures_of(figures(counted(3)), "r")
+    together = counted_in(summed((figures(one), figures(two))))
+    assert together == counted_in(figures(counted(3))) == counted_by(counted(3))
 
 
 def status(digest: str) -> Status:
@@ -53,14 +53,14 @@ def test_each_bundle_is_told_what_was_done_under_it() -> None:
     metrics, since = Metrics(), SinceBundle("r")
 
     def told(digest: str) -> Running:
-        return since.running(status(digest), tuple(map(family_of, metrics.judged())))
+        return since.running(status(digest), counted_by(metrics))
 
     metrics.exchanges.of("chat", "complete").inc(3)
     one = told("1" * 64)
     assert (one.bundle, one.bundle_version, one.configuration) == ("1" * 64, "7", C)
     assert one.figures is not None
     assert (one.figures.exchanges, one.figures.stops) == (3, 0)  # what came before the first word is the first's
-    since.begin("2" * 64, map(family_of, metrics.judged()))
+    since.begin("2" * 64, counted_by(metrics))
     metrics.exchanges.of("chat", "stopped").inc(2)
     metrics.policy.of("chat").observe(0.1)
     two = told("2" * 64)

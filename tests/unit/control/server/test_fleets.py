@@ -12,6 +12,7 @@ import jsonschema
 import msgspec
 import openapi_spec_validator
 import pytest
+from blockbuster import blockbuster_ctx
 
 from checkstream.app.control import serve_control
 from checkstream.config import load_control
@@ -25,10 +26,9 @@ ATTEST = "/v1/attestations"
 
 @pytest.fixture
 async def server(tmp_path: Path) -> AsyncIterator[Server]:
-    made = Server(tmp_path)
-    async with serve_control(load_control(made.config_file()), open_log("json", io.BytesIO())) as address:
-        made.url = f"http://{address}"
-        yield made
+    with blockbuster_ctx("checkstream"):  # a blocking call of the server on its loop fails the test
+        async with Server(tmp_path).serving() as made:
+            yield made
 
 
 async def test_a_node_attests_and_its_fleet_shows_what_it_said(server: Server) -> None:
