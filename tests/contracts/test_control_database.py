@@ -97,6 +97,24 @@ async def test_the_real_tables_can_be_made(address: str) -> None:
     assert [each.number for each in MIGRATIONS] == list(range(1, len(MIGRATIONS) + 1))
 
 
+async def test_a_connection_that_was_lost_is_made_anew(tmp_path: Path, request: pytest.FixtureRequest) -> None:
+    import psycopg
+
+    async with address_of("postgres", tmp_path, request) as address:
+        database = await opened(address, NOTES)
+        put = "insert into notes(said) values('kept')"
+        await database.transact(lambda s: s.execute(put))
+        async with await psycopg.AsyncConnection.connect(address, autocommit=True) as admin:
+            await admin.execute(
+                "select pg_terminate_backend(pid) from pg_stat_activity "
+                "where pid <> pg_backend_pid() and datname = current_database()"
+            )
+        with pytest.raises(ControlUnusable):
+            await database.transact(lambda s: s.execute(put))
+        assert await database.transact(lambda s: s.execute("select said from notes")) == [("kept",)]
+        await database.close()
+
+
 async def test_a_file_of_another_program_and_a_database_that_is_not_there_are_refused(tmp_path: Path) -> None:
     import sqlite3
 

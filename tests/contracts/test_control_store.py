@@ -165,6 +165,33 @@ async def test_a_canary_that_refuses_the_bundle_is_waited_for_and_then_it_is_tak
         assert (shown.stage, "`n1` among them: its case `stops` fails" in shown.why) == ("rolled_back", True)
 
 
+async def test_a_canary_that_falls_silent_behind_a_bundle_takes_it_back(world: World) -> None:
+    """As one does whose processes end by it: nobody else could say so."""
+    async with world.served() as (fleets, acts):
+        await begun(world, fleets, acts)
+        await world.said(fleets, "n1", TWO)
+        await world.passed(acts, 60)
+        shown = (await fleets.shown("shop")).rollout
+        assert shown is not None
+        assert (shown.stage, "are too few" in shown.why) == ("running", True)
+        await world.passed(acts, 32)
+        shown = (await fleets.shown("shop")).rollout
+        assert shown is not None
+        assert (shown.stage, "`n1` among them: it has fallen silent" in shown.why) == ("rolled_back", True)
+
+
+async def test_a_canary_that_was_silent_before_is_waited_for(world: World) -> None:
+    async with world.served() as (fleets, acts):
+        await everyone(world, fleets, ONE)
+        world.now += 120_000
+        rollout = await acts.propose(EVE, "shop", "v2", "")
+        await acts.approve(ROB, rollout.id, "")
+        await world.passed(acts, 100)
+        shown = (await fleets.shown("shop")).rollout
+        assert shown is not None
+        assert (shown.stage, shown.why) == ("running", "no node of this ring has been heard of lately")
+
+
 async def test_a_server_that_is_killed_goes_on_where_it_was(world: World) -> None:
     """It has kept all of it at each step; what it did not see is no soak. Another server may go on as well."""
     async with world.served() as (fleets, acts):

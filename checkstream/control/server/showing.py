@@ -11,6 +11,9 @@ from checkstream.control.attestation import Offered
 from checkstream.control.server.rollout import Rollout, ring_of, wanted
 from checkstream.control.server.tables import Known
 
+_ONE_IN = 5
+"""Nodes, of which one may fall silent."""
+
 
 class RolloutShown(msgspec.Struct, frozen=True, kw_only=True):
     """How a rollout stands."""
@@ -113,17 +116,26 @@ def is_stale(known: Known | None, now_ms: int, fleet: Fleet) -> bool:
 def missing(rollout: Rollout, fleet: Fleet, known: Mapping[str, Known], now_ms: int) -> tuple[dict[str, str], int]:
     """Return which nodes that should have a new bundle haven't it in force, and why; and how many should have it.
 
-    Stale ones are left out: they get it when they come back.
+    Those that were stale before it began are left out: they get it when they come back. Those that have fallen silent
+    since are missing if they are more than one in five: one may be switched off, but a bundle that ends processes is
+    seen by nothing else.
     """
     found: dict[str, str] = {}
+    silent: dict[str, str] = {}
     present = 0
     for node in fleet.nodes:
         each = known.get(node)
-        if each is None or ring_of(node, fleet.rings) > rollout.ring or is_stale(each, now_ms, fleet):
+        if each is None or ring_of(node, fleet.rings) > rollout.ring:
+            continue
+        if is_stale(each, now_ms, fleet):
+            if each.heard_ms >= rollout.begun_ms:
+                silent[node] = f"it has fallen silent, {(now_ms - each.heard_ms) // 1000} s ago"
             continue
         present += 1
         if each.attestation.running.bundle != rollout.digest:
             found[node] = each.refused or each.attestation.error
+    if len(silent) * _ONE_IN > len(silent) + present:
+        return {**found, **silent}, present + len(silent)
     return found, present
 
 
