@@ -22,9 +22,15 @@ _MOST_LABELS = 256
 class SinceBundle:
     """Counts anew for each bundle that comes in force, so that what is told is what was done under that one."""
 
-    def __init__(self, run: str) -> None:
-        """Begin with no bundle and nothing counted; `run` names the proxy's run."""
+    def __init__(self, run: str, *, heir: bool = False) -> None:
+        """Begin with no bundle and nothing counted.
+
+        Args:
+            run: Names the proxy's run.
+            heir: What has been counted before the first word was told by another, whose counts go on in these.
+        """
         self._run = run
+        self._heir = heir
         self._number = 0
         self.digest: str | None = None
         """Of the bundle that is counted for; None: nothing has been counted yet."""
@@ -33,7 +39,8 @@ class SinceBundle:
     def begin(self, digest: str, counted: Tally) -> None:
         """Count from here on for a bundle, if it is another; `counted` is what there was before."""
         if digest != self.digest:
-            self._before = Tally() if self.digest is None else counted
+            first = self.digest is None and not self._heir
+            self._before = Tally() if first else counted
             self._number += 1
             self.digest = digest
 

@@ -100,7 +100,7 @@ class Parent:
         self._rolling.reload = self._whole.reload
         self._shared = memory.Shared()
         self._secret = os.urandom(32) if elder is None else elder.estate.secret
-        self._since = SinceBundle(os.urandom(8).hex())
+        self._since = SinceBundle(os.urandom(8).hex(), heir=elder is not None)
         self._began = time.monotonic() if elder is None else elder.estate.began
         self._board = board.make() if elder is None else elder.board
         self._half = 0 if elder is None else 1 - elder.estate.half

@@ -71,3 +71,14 @@ def test_each_bundle_is_told_what_was_done_under_it() -> None:
     again = told("2" * 64)
     assert again.figures is not None
     assert (again.figures.run, again.figures.exchanges) == (two.figures.run, 3)
+
+
+def test_an_heir_does_not_tell_again_what_its_elder_has_told() -> None:
+    metrics, since = counted(1), SinceBundle("r", heir=True)
+    told = since.running(status("1" * 64), counted_by(metrics)).figures
+    assert told is not None
+    assert (told.exchanges, told.stops) == (0, 0)
+    metrics.exchanges.of("chat", "stopped").inc()
+    told = since.running(status("1" * 64), counted_by(metrics)).figures
+    assert told is not None
+    assert (told.exchanges, told.stops) == (1, 1)
