@@ -11,6 +11,7 @@ import msgspec
 
 from checkstream.config import Address
 from checkstream.console import Console, Places, Policies, ProgramFacts, RuleFacts, Source
+from checkstream.console.records import Folder
 from checkstream.listen import Hosts, Listener, Times
 from checkstream.proxy.health import Admin, ReloadStatus, RouteStatus, Status
 from checkstream.telemetry.metrics import Metrics
@@ -114,7 +115,8 @@ async def served(facts: MadeUp, folder: Path, *, token: str | None = None, **pla
         "jobs": folder / "jobs.db",
         "program": ("false",),
     }
-    console = Console(facts, Places(**given | places), token)
+    at = Places(**given | places)
+    console = Console(facts, Folder(at.audit, at.key), at, token)
     times = Times(header_s=5, write_s=5)
     listener = Listener(Admin(facts, token, console).respond, times, Hosts() if token is None else None)
     await listener.open(Address("127.0.0.1", 0))

@@ -13,7 +13,7 @@ from aiohttp.web import BaseRequest, Response, StreamResponse
 from checkstream.console.access import HEADERS, Access, theme_cookie
 from checkstream.console.facts import Facts, Places
 from checkstream.console.pages import ROOT
-from checkstream.console.records import Folder
+from checkstream.console.records import Log
 from checkstream.console.serving.exchanges import ExchangePages
 from checkstream.console.serving.live import LivePages
 from checkstream.console.serving.overview import OverviewPages
@@ -28,20 +28,19 @@ _FOR_EVER = "public, max-age=31536000, immutable"
 class Console:
     """Answers every request below `/console/`."""
 
-    def __init__(self, facts: Facts, places: Places, token: str | None) -> None:
-        """Show what `facts` say and what stands at `places`; ask for `token` (None: for none). Reads nothing yet."""
+    def __init__(self, facts: Facts, log: Log, places: Places, token: str | None) -> None:
+        """Show what `facts` say and `log` has; ask for `token` (None: for none). Reads nothing yet."""
         self._access = Access(token)
         self._shell = shell = Shell(facts, places, self._access)
         self._overview = OverviewPages(shell)
-        folder = Folder(places.audit, places.key)
-        self._live = LivePages(shell, folder)
+        self._live = LivePages(shell, log)
         self._policies = PolicyPages(shell)
         self._table: Mapping[tuple[str, str], Handler] = {
             **self._overview.table,
             **self._live.table,
             **self._policies.table,
             **QualityPages(shell, self._overview.now).table,
-            **ExchangePages(shell, folder).table,
+            **ExchangePages(shell, log).table,
             ("GET", "login"): self._login_page,
             ("POST", "login"): self._log_in,
             ("POST", "logout"): self._log_out,

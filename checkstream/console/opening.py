@@ -8,6 +8,7 @@ from checkstream.config import Config
 from checkstream.config.secrets import audit_key
 from checkstream.console.face import Console
 from checkstream.console.facts import Facts, Places
+from checkstream.console.records import Folder
 
 _RUNS = Path("var/gate.db")
 """Where `checkstream gate` keeps runs unless it is told otherwise, below the folder that it runs in."""
@@ -22,7 +23,8 @@ def open_console(facts: Facts, config: Config, token: str | None, program: tuple
         token: Of the admin listener; None: none is asked for.
         program: Command line that starts checkstream, without arguments.
     """
-    return Console(facts, places_of(config, program), token)
+    places = places_of(config, program)
+    return Console(facts, Folder(places.audit, places.key), places, token)
 
 
 def places_of(config: Config, program: tuple[str, ...]) -> Places:

@@ -12,6 +12,7 @@ import itertools
 import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Protocol
 
 import msgspec
 
@@ -20,6 +21,7 @@ from checkstream.audit.bodies import Body, body_of
 from checkstream.audit.chain import Record
 from checkstream.audit.keys import load_public_key
 from checkstream.audit.segments import HEADS_SUFFIX, lines, require_file, segment_name, segments
+from checkstream.console.tail import Entry, Tail
 from checkstream.errors import AuditError
 
 MOST_BYTES = 96 * 1024 * 1024
@@ -54,14 +56,6 @@ class Query(msgspec.Struct, frozen=True, kw_only=True):
         return not any(msgspec.structs.astuple(self))
 
 
-class Entry(msgspec.Struct, frozen=True, kw_only=True):
-    """A record that was read."""
-
-    record: Record
-    body: Body
-    line: bytes
-
-
 class Found(msgspec.Struct, frozen=True, kw_only=True):
     """What a search came to."""
 
@@ -88,8 +82,36 @@ class Proof(msgspec.Struct, frozen=True, kw_only=True):
     """Why there is no way from the record to the head."""
 
 
+class Log(Protocol):
+    """Where records are: an audit folder, or what a server has of many. All calls block."""
+
+    def search(self, query: Query, most: int = MOST_ROWS) -> Found:
+        """Return the newest exchanges that are wanted.
+
+        Raises:
+            AuditError: the log can't be read.
+        """
+
+    def line(self, chain: str, seq: int) -> bytes | None:
+        """Return a record as it stands in the log; None: there is no such record.
+
+        Raises:
+            AuditError: the log can't be read.
+        """
+
+    def proof(self, chain: str, seq: int) -> Proof | None:
+        """Return what proves a record; None: there is no such record.
+
+        Raises:
+            AuditError: the log can't be read.
+        """
+
+    def follow(self) -> Tail:
+        """Return what follows the log from now on; its `begin` comes first."""
+
+
 class Folder:
-    """An audit folder."""
+    """An audit folder. Implements `Log`."""
 
     def __init__(self, path: Path, key: Path | None) -> None:
         """Read nothing yet.
@@ -122,12 +144,21 @@ class Folder:
         unreadable = itertools.chain.from_iterable(walk.unreadable for walk in walks)
         return Found(entries=entries, back_to=max(given_up, default=""), unreadable=tuple(unreadable)[:20])
 
-    def line(self, chain: str, seq: int) -> tuple[int, bytes] | None:
-        """Return the segment of a record, and its line as it stands there; None: there is no such record.
+    def follow(self) -> Tail:
+        """Return what follows the log from now on; its `begin` comes first."""
+        return Tail(self._path)
+
+    def line(self, chain: str, seq: int) -> bytes | None:
+        """Return a record as it stands in the log; None: there is no such record.
 
         Raises:
             AuditError: the log can't be read.
         """
+        found = self._find(chain, seq)
+        return None if found is None else found[1]
+
+    def _find(self, chain: str, seq: int) -> tuple[int, bytes] | None:
+        """Return the segment of a record, and its line."""
         numbers = segments(self._path).get(chain, []) if self._path.exists() else []
         mark = b'"seq":%d,"time":' % seq
         for number in reversed(numbers):
@@ -148,7 +179,7 @@ class Folder:
         Raises:
             AuditError: the log can't be read.
         """
-        found = self.line(chain, seq)
+        found = self._find(chain, seq)
         if found is None:
             return None
         number, line = found

@@ -11,15 +11,23 @@ from pathlib import Path
 import msgspec
 
 from checkstream.audit import chain as format_
-from checkstream.audit.bodies import body_of
+from checkstream.audit.bodies import Body, body_of
+from checkstream.audit.chain import Record
 from checkstream.audit.segments import segment_name, segments
-from checkstream.console.records import Entry
 from checkstream.errors import AuditError
 
 _MOST_BYTES = 1024 * 1024
 """Of one chain that a look reads."""
 _MOST_ENTRIES = 100
 """That a look brings."""
+
+
+class Entry(msgspec.Struct, frozen=True, kw_only=True):
+    """A record that was read."""
+
+    record: Record
+    body: Body
+    line: bytes
 
 
 class New(msgspec.Struct, frozen=True, kw_only=True):

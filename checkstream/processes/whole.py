@@ -140,7 +140,7 @@ class Whole:
         """
         for child in self.children:
             if child.serves:
-                return await asyncio.to_thread(_POLICIES.decode, await child.ask("policies", timeout_s=_ASK_S))
+                return await asyncio.to_thread(_POLICIES.decode, await child.ask("policies"))
         raise NotReady("no worker serves, so nobody knows which policies are in force; look again in a moment")
 
     async def entries(self, count: int) -> Sequence[object]:

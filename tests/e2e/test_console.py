@@ -12,10 +12,13 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 from playwright.sync_api import Browser, ConsoleMessage, Page, expect, sync_playwright
 
 from checkstream.audit.chain import canonical
+from checkstream.gate.ledger import Ledger
+from checkstream.gate.terms import Run
 from tests.e2e.harness import Llm, Proxy, config, http, running, until
 
 AXE = Path(__file__).parent / "sdks" / "node_modules" / "axe-core" / "axe.min.js"
@@ -61,6 +64,11 @@ def proxy(llm: Llm, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Proxy]
     (folder / "policy.yaml").write_text(POLICY)
     (folder / "token").write_text(TOKEN)
     llm.put("mail", MAIL)
+    ledger = Ledger(folder / "var" / "gate.db")
+    for number, decision in enumerate(("deploy", "block")):
+        run = Run(run_id=f"r{number}", config_hash="c", target="m", verifier="v", snapshot="s", begun=number * 1e6)
+        ledger.begin(run)
+        ledger.end(msgspec.structs.replace(run, ended=number * 1e6 + 1, decision=decision, risk=number / 4), None)
     settings = config(llm.url, folder, ["policy.yaml"])
     settings["server"] |= {"workers": 2, "admin_token": {"file": str(folder / "token")}}
     with running(Proxy(settings, folder)) as server:
@@ -128,6 +136,8 @@ def test_every_page_is_in_order_in_both_themes_and_fits_a_telephone(seen: Seen, 
             seen.page.goto(seen.url + path)
             if path.startswith("exchanges/"):
                 expect(seen.page.locator("#proof")).not_to_have_attribute("data-state", "wait")
+            if path == "quality":
+                expect(seen.page.locator("canvas")).to_have_count(1)
             rules = () if theme == "Dark" else ("color-contrast",)  # nothing else depends on it
             assert findings(seen.page, *rules) == [], (theme, path)
     seen.page.set_viewport_size({"width": 390, "height": 800})
@@ -151,6 +161,9 @@ def test_the_overview_counts_what_all_workers_did_and_keyboards_reach_everything
     assert int(page.locator("dt:text-is('Requests') + dd").inner_text()) >= 5
     expect(page.get_by_role("row", name="PII-001 redact")).to_be_visible()
     expect(page.get_by_text("2 workers").first).to_be_visible()
+    page.evaluate("document.getElementById('now').dataset.old = 'yes'")
+    page.evaluate("document.body.dispatchEvent(new Event('console:refresh'))")  # as the beat does
+    expect(page.locator("#now:not([data-old])")).to_be_visible()
     page.goto(seen.url)
     page.keyboard.press("Tab")
     expect(page.get_by_role("link", name="Skip to the page")).to_be_focused()

@@ -8,7 +8,7 @@ from aiohttp.web import BaseRequest, Response, StreamResponse
 from checkstream.audit.bodies import body_of
 from checkstream.audit.chain import read
 from checkstream.console.pages import Frame, Pages
-from checkstream.console.records import Folder, Query
+from checkstream.console.records import Log, Query
 from checkstream.console.serving.shell import Shell, Table
 from checkstream.console.views.exchange import RAW_CHARS, exchange_of, row_of
 from checkstream.errors import AuditError
@@ -19,10 +19,10 @@ _MOST_CHARS = 200
 class ExchangePages:
     """Shows what the audit log has."""
 
-    def __init__(self, shell: Shell, folder: Folder) -> None:
+    def __init__(self, shell: Shell, log: Log) -> None:
         """Read nothing yet."""
         self._shell = shell
-        self._folder = folder
+        self._log = log
         self.table: Table = {("GET", "exchanges"): self._search, ("GET", "exchanges/"): self._show}
 
     async def _search(self, request: BaseRequest, _: str) -> StreamResponse:
@@ -30,7 +30,7 @@ class ExchangePages:
         status = await self._shell.facts.shown()
 
         def make(pages: Pages, frame: Frame) -> bytes:
-            found = self._folder.search(query)
+            found = self._log.search(query)
             rows = [row_of(entry.record, entry.body) for entry in found.entries]
             routes = sorted({route.name for route in status.routes})
             view = {"query": query, "faults": faults, "rows": rows, "found": found, "routes": routes}
@@ -45,7 +45,7 @@ class ExchangePages:
             return await self._shell.missing(request)
         seq = int(number)
         if what:
-            proof = await self._shell.beside(lambda: self._folder.proof(chain, seq))
+            proof = await self._shell.beside(lambda: self._log.proof(chain, seq))
             if proof is None:
                 return Response(status=404, text="there is no such record\n")
             return Response(body=msgspec.json.encode(proof), content_type="application/json")
@@ -54,16 +54,16 @@ class ExchangePages:
         )
 
     def _page(self, pages: Pages, frame: Frame, *, chain: str, seq: int) -> bytes | None:
-        found = self._folder.line(chain, seq)
-        if found is None:
+        line = self._log.line(chain, seq)
+        if line is None:
             return None
         view, fault = None, ""
         try:
-            record = read(found[1])
+            record = read(line)
             view = exchange_of(record, body_of(record))
         except AuditError as error:
             fault = str(error)
-        raw = found[1].decode("utf-8", "replace")[:RAW_CHARS]
+        raw = line.decode("utf-8", "replace")[:RAW_CHARS]
         places = self._shell.places
         return pages.render("exchange", frame, view=view, fault=fault, raw=raw, chain=chain, seq=seq, places=places)
 

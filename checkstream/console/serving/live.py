@@ -16,9 +16,9 @@ from aiohttp.web import BaseRequest, Response, StreamResponse
 
 from checkstream.console.access import HEADERS
 from checkstream.console.pages import Frame, Pages
-from checkstream.console.records import Entry, Folder, Query, is_wanted
+from checkstream.console.records import Log, Query, is_wanted
 from checkstream.console.serving.shell import Shell, Table
-from checkstream.console.tail import New, Tail
+from checkstream.console.tail import New
 from checkstream.console.text import shown
 from checkstream.console.views.exchange import Row, row_of
 from checkstream.errors import AuditError
@@ -61,11 +61,11 @@ class _Reader:
 class LivePages:
     """Shows exchanges as they end."""
 
-    def __init__(self, shell: Shell, folder: Folder) -> None:
+    def __init__(self, shell: Shell, log: Log) -> None:
         """Read nothing yet."""
         self._shell = shell
-        self._folder = folder
-        self._tail = Tail(shell.places.audit)
+        self._log = log
+        self._tail = log.follow()
         self._readers: set[_Reader] = set()
         self._looking: asyncio.Task[None] | None = None
         self.table: Table = {("GET", "live"): self._show, ("GET", "live/events"): self._stream}
@@ -88,7 +88,7 @@ class LivePages:
         status = await self._shell.facts.shown()
 
         def make(pages: Pages, frame: Frame) -> bytes:
-            rows = [_plain(row_of(entry.record, entry.body)) for entry in self._folder.search(query, _FIRST).entries]
+            rows = [_plain(row_of(entry.record, entry.body)) for entry in self._log.search(query, _FIRST).entries]
             routes = sorted({route.name for route in status.routes})
             return pages.render("live", frame, query=query, rows=rows, routes=routes)
 
@@ -155,14 +155,12 @@ async def _next(reader: _Reader) -> bytes | None:
 
 def event_of(new: New, query: Query) -> bytes | None:
     """Return what is new and wanted as an event; None: nothing is."""
-    wanted = [_plain(_row(entry)) for entry in new.entries if is_wanted(query, entry.record, entry.body)]
+    wanted = [
+        _plain(row_of(entry.record, entry.body)) for entry in new.entries if is_wanted(query, entry.record, entry.body)
+    ]
     if not wanted and not new.left_out:
         return None
     return _event("rows", {"rows": wanted, "left_out": new.left_out})
-
-
-def _row(entry: Entry) -> Row:
-    return row_of(entry.record, entry.body)
 
 
 def _plain(row: Row) -> Row:

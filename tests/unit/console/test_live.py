@@ -20,9 +20,9 @@ from checkstream.audit.chain import read
 from checkstream.audit.entries import RotateEntry, StreamEntry
 from checkstream.audit.segments import segment_name
 from checkstream.console import tail
-from checkstream.console.records import Entry, Query
+from checkstream.console.records import Query
 from checkstream.console.serving import live
-from checkstream.console.tail import New, Tail
+from checkstream.console.tail import Entry, New, Tail
 from tests.console_facts import HOSTILE, MadeUp, served
 from tests.records import CHAIN, record, seal_all, start
 
