@@ -47,6 +47,8 @@ class Whole:
         self._began = time.monotonic()
         self._left: Figures = ()
         """What ended workers have counted."""
+        self._buried: Figures = ()
+        """The same, but for what a parent before this one has left."""
         self.elder: Elder | None = None
         """The parent before this one, as long as its workers count."""
 
@@ -55,6 +57,7 @@ class Whole:
         if child in self.children:
             self.children.remove(child)
             self._left = summed((self._left, child.left_behind))
+            self._buried = summed((self._buried, child.left_behind))
 
     async def _told(self) -> list[tuple[Child, Status | None]]:
         """Return what each worker says of itself; None: it says nothing."""
@@ -127,9 +130,11 @@ class Whole:
         return str(told.get("listen", ""))
 
     async def totals(self) -> Figures:
-        """Return what all workers have counted when they told it last, as far as the console looks at it."""
-        elder = () if self.elder is None else self.elder.figures
-        every = (*(child.figures for child in self.children), self._left, elder)
+        """Return what all workers have counted when they told it last, as far as the console looks at it.
+
+        Not what the parent before this one had counted: the console takes what is new for what has just happened.
+        """
+        every = (*(child.figures for child in self.children), self._buried)
         return summed(tuple(each for each in figures if each.name in _COUNTED) for figures in every)
 
     async def policies(self) -> Policies:

@@ -116,13 +116,17 @@ class LivePages:
     async def _look(self) -> None:
         with contextlib.suppress(AuditError):
             await asyncio.to_thread(self._tail.begin)
+        told = ""
         while True:
             await asyncio.sleep(LOOK_S)
             readers = tuple(self._readers)
+            fault = ""
             try:
                 events = await asyncio.to_thread(self._events, [reader.query for reader in readers])
             except AuditError as error:
-                events = [_event("fault", str(error)) for _ in readers]
+                fault = shown(error, 300)
+                events = [_event("fault", fault) if fault != told else None for _ in readers]
+            told = fault
             for reader, event in zip(readers, events, strict=True):
                 if event is not None and not reader.put(event):
                     self._readers.discard(reader)

@@ -44,6 +44,10 @@ function read(line) {
   return value;
 }
 
+function sentence(text) {
+  return text.endsWith("…") ? text : text + ".";
+}
+
 async function link(prev, own) {
   return sha256(Uint8Array.of(1), prev, own);
 }
@@ -95,7 +99,7 @@ async function prove(place) {
     if (hex(hash) !== said) throw new Error(`what it says hashes to ${hex(hash).slice(0, 16)}…, and not to ${said.slice(0, 16)}…`);
     tell("good", `What the record says has the hash that it says: ${said.slice(0, 16)}…`);
   } catch (error) {
-    tell("bad", `The record and its hash: ${error.message}.`);
+    tell("bad", sentence(`The record and its hash: ${error.message}`));
     return end("bad", "This record was changed after it was written. Do not rely on it.");
   }
   if (!given.head) return end("open", "No head has been signed behind this record yet. A running process signs one each second: load this page anew.");
@@ -110,7 +114,7 @@ async function prove(place) {
     const way = given.after.length === 1 ? "1 record leads" : `${given.after.length} records lead`;
     tell("good", given.after.length ? `${way} from it to the head of ${head.time}, number ${head.seq}.` : `The head of ${head.time} is that of this very record.`);
   } catch (error) {
-    tell("bad", `The way to the next head: ${error.message}.`);
+    tell("bad", sentence(`The way to the next head: ${error.message}`));
     return end("bad", "The log does not lead from this record to what was signed. Something was changed, removed or put in.");
   }
   if (!given.key) {
@@ -124,7 +128,7 @@ async function prove(place) {
       tell("open", "The head's signature: your browser knows no Ed25519.");
       return end("open", "The record fits the log. Your browser can't check the signature.");
     }
-    tell("bad", `The head's signature: ${error.message}.`);
+    tell("bad", sentence(`The head's signature: ${error.message}`));
     return end("bad", "The head behind this record is not signed by the log's key.");
   }
   return end("good", "It is what was written: its hash, the way to a signed head, and the signature hold.");

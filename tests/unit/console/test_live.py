@@ -177,3 +177,14 @@ async def test_the_end_of_the_process_waits_for_no_page(tmp_path: Path) -> None:
             reading = asyncio.ensure_future(response.content.read())
             await asyncio.sleep(0)
         assert await reading == b"retry: 2000\n\n"
+
+
+async def test_a_log_that_can_not_be_read_is_told_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(live, "LOOK_S", 0.01)
+    async with asked(tmp_path) as (session, url), session.get(f"{url}/events") as response:
+        await asyncio.to_thread((tmp_path / "audit").rmdir)
+        await asyncio.to_thread((tmp_path / "audit").write_text, "no folder")
+        following = events(response)
+        assert "can't be read" in str(await anext(following))
+        with pytest.raises(TimeoutError):
+            await asyncio.wait_for(anext(following), 0.2)
