@@ -8,6 +8,7 @@ import os
 import queue
 import re
 import shutil
+import signal
 import socket
 import subprocess
 import sys
@@ -19,7 +20,7 @@ import pytest
 
 from checkstream.config import load_config
 from tests.deploy.conftest import POLICY
-from tests.e2e.harness import ROOT, Llm, Process, RawCaller, config, http, until
+from tests.e2e.harness import ROOT, STOP_S, Llm, Process, RawCaller, config, http, until
 
 UNITS = ROOT / "deploy" / "systemd"
 FIRST = """
@@ -99,14 +100,32 @@ def test_who_connects_while_the_service_is_started_anew_waits_and_is_served(
                 heard.next("WATCHDOG=1")
                 heard.next("WATCHDOG=1")
                 assert http("POST", f"http://{address}/v1/chat/completions", _asked(stream=False))[0] == 200
-                service.popen.terminate()
+                main = service.popen.pid if workers == 1 else _another(service, heard, address)
+                os.kill(main, signal.SIGTERM)
                 heard.next("STOPPING=1")
+                _all_ended(service)
             finally:
                 code = service.stop()
             assert code == 0, service.text
             waiting = RawCaller(f"http://{address}", _asked(stream=True))  # nobody serves now, and it's not refused
         assert waiting is not None
         waiting.socket.close()
+
+
+def _all_ended(service: Process) -> None:
+    until(lambda: not service.left(), what="the end of all", timeout_s=STOP_S)
+
+
+def _another(service: Process, heard: Heard, address: str) -> int:
+    """Have the program take over from itself, and return which process is the main one then."""
+    service.popen.send_signal(signal.SIGUSR2)
+    main = int(heard.next("READY=1").partition("MAINPID=")[2])
+    assert main != service.popen.pid
+    assert service.popen.wait(STOP_S) == 0
+    heard.next("WATCHDOG=1")
+    heard.next("WATCHDOG=1")
+    assert http("POST", f"http://{address}/v1/chat/completions", _asked(stream=False))[0] == 200
+    return main
 
 
 def _asked(*, stream: bool) -> dict[str, object]:
