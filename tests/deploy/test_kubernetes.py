@@ -218,3 +218,25 @@ def test_what_the_autoscaler_asks_for_is_what_the_adapter_says_and_the_proxy_cou
 def test_every_value_has_a_type() -> None:
     schema = json.loads((CHART / "values.schema.json").read_text("utf-8"))
     assert set(yaml.safe_load((CHART / "values.yaml").read_text("utf-8"))) == set(schema["properties"]) - {"global"}
+
+
+ON_PURPOSE = {
+    "CKV_K8S_11": "a limit of CPU would stop all streams of a pod for moments",
+    "CKV_K8S_15": "an image is named by release or digest, so what is there is it",
+    "CKV_K8S_21": "the namespace is that of `kubectl -n`",
+    "CKV_K8S_43": "`image.digest` is there for who has a registry",
+    "CKV_DOCKER_7": "the bases are arguments, and both have a tag",
+}
+
+
+@pytest.mark.nightly
+def test_checkov_finds_nothing_that_is_not_on_purpose(tmp_path: Path) -> None:
+    """Checkov brings a hundred packages, so it is in no environment of the tests: `pipx install checkov`."""
+    (tmp_path / "checkstream.yaml").write_text((MANIFESTS / "checkstream.yaml").read_text("utf-8"), "utf-8")
+    (tmp_path / "Dockerfile").write_text((ROOT / "deploy" / "docker" / "Dockerfile").read_text("utf-8"), "utf-8")
+    skip = ",".join(ON_PURPOSE)
+    command = [tool("checkov"), "--directory", str(tmp_path), "--compact", "--quiet", "--skip-check", skip]
+    done = subprocess.run(
+        [*command, "--framework", "kubernetes", "dockerfile"], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
