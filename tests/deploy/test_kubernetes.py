@@ -183,6 +183,8 @@ def test_nobody_else_is_let_in_and_nowhere_else_out() -> None:
     ("values", "said"),
     [
         ([], "who may call?"),
+        (["--set-json=config.server.callers=[]"], "who may call?"),
+        (["--set=config.server.callers=none"], "who may call?"),
         ([*OPEN, "--set=replicas=many"], "/replicas.*integer"),
         ([*OPEN, "--set=replica=3"], "replica"),
         ([*OPEN, "--set=image.digest=latest"], "/image/digest"),
@@ -213,6 +215,26 @@ def test_what_the_autoscaler_asks_for_is_what_the_adapter_says_and_the_proxy_cou
     for rule in rules:
         series = re.sub(r"_(sum|count)$", "", rule["seriesQuery"].partition("{")[0])
         assert f"| `{series}` |" in page
+
+
+@pytest.mark.parametrize(
+    ("values", "volume"),
+    [
+        ("--set=state.kind=emptyDir", {"emptyDir": {"sizeLimit": "20Gi"}}),
+        ("--set=state.kind=existing,state.existingClaim=logs", {"persistentVolumeClaim": {"claimName": "logs"}}),
+        ("--set=state.kind=claim", {"persistentVolumeClaim": {"claimName": "guard"}}),
+    ],
+)
+def test_the_audit_log_is_where_the_values_say(values: str, volume: dict[str, Any]) -> None:
+    objects = rendered(*OPEN, values)
+    volumes = _of(objects, "Deployment")[0]["spec"]["template"]["spec"]["volumes"]
+    assert {"name": "state", **volume} in volumes
+    assert len(_of(objects, "PersistentVolumeClaim")) == values.endswith("=claim")
+
+
+def test_an_autoscaler_alone_says_how_many_pods_there_are() -> None:
+    assert _of(rendered(*OPEN, "--set=replicas=7"), "Deployment")[0]["spec"]["replicas"] == 7
+    assert "replicas" not in _of(rendered(*OPEN, "--set=autoscaling.enabled=true"), "Deployment")[0]["spec"]
 
 
 def test_every_value_has_a_type() -> None:

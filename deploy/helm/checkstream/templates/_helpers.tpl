@@ -27,7 +27,7 @@ app.kubernetes.io/component: {{ index . 1 }}
 {{/* checkstream.yaml: as the values have it, but for what follows from standing in a pod. */}}
 {{- define "checkstream.config" -}}
 {{- $server := merge (dict "listen" "0.0.0.0:8080" "admin" "0.0.0.0:9090" "admin_token" (dict "file" "secrets/admin-token")) (.Values.config.server | default dict) -}}
-{{- if not (or $server.behind_gateway (kindIs "slice" $server.callers)) -}}
+{{- if not (or $server.behind_gateway (and $server.callers (kindIs "slice" $server.callers))) -}}
 {{- fail "who may call? List `config.server.callers`, such as [{name: app1, key: {file: secrets/app1}}] with `secrets`, or set `config.server.behind_gateway: true` when a gateway in front knows the callers" -}}
 {{- end -}}
 {{- toYaml (merge (dict "server" $server) .Values.config) -}}
@@ -105,7 +105,7 @@ spec:
             - {name: callers, containerPort: 8080}
             - {name: admin, containerPort: 9090}
           startupProbe: {httpGet: {path: /readyz, port: admin}, periodSeconds: 2, failureThreshold: 150, timeoutSeconds: 2}
-          readinessProbe: {httpGet: {path: /readyz, port: admin}, periodSeconds: 2, failureThreshold: 1, timeoutSeconds: 2}
+          readinessProbe: {httpGet: {path: /readyz, port: admin}, periodSeconds: 2, failureThreshold: 3, timeoutSeconds: 2}
           livenessProbe: {httpGet: {path: /livez, port: admin}, periodSeconds: 10, failureThreshold: 3, timeoutSeconds: 5}
           lifecycle: {preStop: {sleep: {seconds: {{ $v.preStopSeconds }}}}}
           {{- else }}
