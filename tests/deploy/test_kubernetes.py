@@ -217,6 +217,21 @@ def test_what_the_autoscaler_asks_for_is_what_the_adapter_says_and_the_proxy_cou
         assert f"| `{series}` |" in page
 
 
+def test_alerts_know_the_pods_by_their_job_and_stand_in_the_cluster_as_they_stand_in_their_file(
+    everything: list[dict[str, Any]],
+) -> None:
+    (monitor,) = _of(everything, "ServiceMonitor")
+    (admin,) = (each for each in _of(everything, "Service") if each["metadata"]["name"] == "guard-admin")
+    labels = admin["metadata"]["labels"]
+    assert monitor["spec"]["selector"]["matchLabels"].items() <= labels.items()
+    assert labels[monitor["spec"]["jobLabel"]] == "checkstream"
+    rules = ROOT / "deploy" / "prometheus" / "rules.yaml"
+    if not rules.exists():
+        pytest.skip("there are no rules in this tree")
+    objects = rendered(*OPEN, "--set=prometheusRule.enabled=true", f"--set-file=prometheusRule.rules={rules}")
+    assert _of(objects, "PrometheusRule")[0]["spec"] == yaml.safe_load(rules.read_text("utf-8"))
+
+
 @pytest.mark.parametrize(
     ("values", "volume"),
     [
