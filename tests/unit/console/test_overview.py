@@ -20,14 +20,14 @@ def test_what_is_kept_back_is_what_enforced_rules_changed_or_stopped_apart_for_p
         ("log_event", "ingress", "enforce", 7),
         ("allow", "midstream", "enforce", 5),
     ):
-        metrics.verdicts.of(action, f"R-{action}", stage, mode).inc(count)
+        metrics.verdicts.of(action, f"R-{action}", stage, mode, "default@2.4.0").inc(count)
     for code, count in (("200", 8), ("400", 2), ("503", 1)):
         metrics.requests.of("chat", code).inc(count)
     metrics.exchanges.of("chat", "complete").inc(8)
-    metrics.upstream_errors.of("timeout").inc()
+    metrics.upstream_errors.of("chat", "timeout").inc()
     for waited in (0.004, 0.004, 0.2):
-        metrics.hold.observe(waited)
-    metrics.tokens_out.inc(70)
+        metrics.hold.of("chat").observe(waited)
+    metrics.tokens.of("chat", "m", "out").inc(70)
     ring.take(60, keyed(figures(metrics)))
     view = overview(status(), ring, "127.0.0.1:1")
     assert (view.kept_answers, view.kept_prompts) == (4, 4)
@@ -48,7 +48,7 @@ def test_of_very_many_rules_the_most_frequent_are_shown_and_the_rest_is_counted(
     metrics, ring = Metrics(), Ring()
     ring.take(0, {})
     for at in range(250):
-        metrics.verdicts.of("redact", f"R-{at}", "midstream", "enforce").inc(at + 1)
+        metrics.verdicts.of("redact", f"R-{at}", "midstream", "enforce", "default@2.4.0").inc(at + 1)
     ring.take(10, keyed(figures(metrics)))
     view = overview(status(), ring, "")
     assert (len(view.fired), view.more_fired, view.fired[0].rule) == (200, 50, "R-249")
@@ -60,7 +60,7 @@ def test_charts_have_rates_of_each_part_and_nothing_is_drawn_of_nothing() -> Non
     for at in range(4):
         ring.take(at * EVERY_S, keyed(figures(metrics)))
         metrics.requests.of("chat", "200").inc(at)
-        metrics.hold.observe(9.0)
+        metrics.hold.of("chat").observe(9.0)
     traffic, waits = charts_of(ring)
     assert traffic.lines[0].values == (0.0, 6.0, 12.0)
     assert traffic.at == (10.0, 20.0, 30.0)

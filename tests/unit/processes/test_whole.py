@@ -21,7 +21,7 @@ ASKED = "checkstream_requests_total"
 def counted(requests: int) -> Figures:
     metrics = Metrics()
     metrics.requests.of("chat", "200").inc(requests)
-    metrics.tokens_out.inc(requests)
+    metrics.tokens.of("chat", "m", "out").inc(requests)
     metrics.audit_entries.inc(requests)
     return figures(metrics)
 
