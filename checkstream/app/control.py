@@ -21,6 +21,7 @@ from checkstream.api.control import ABOUT, NodesApi
 from checkstream.api.face import Face
 from checkstream.api.nodes import Nodes
 from checkstream.api.repository import BUNDLES, RepositoryFiles
+from checkstream.api.reviews import ReviewsApi
 from checkstream.api.rollouts import RolloutsApi
 from checkstream.api.telemetry import TelemetryApi
 from checkstream.app.alerting import open_alerting, turn
@@ -33,6 +34,7 @@ from checkstream.control.server.acts import Acts
 from checkstream.control.server.database import Database, open_database
 from checkstream.control.server.fleets import Fleets
 from checkstream.control.server.people import People
+from checkstream.control.server.reviewing import Reviewing
 from checkstream.control.server.telemetry import Telemetry
 from checkstream.errors import AuditError, ConfigError, Fault
 from checkstream.listen import Admission, Callers, Listener, Times
@@ -97,6 +99,7 @@ async def serve_control(config: ControlConfig, log: Log) -> AsyncIterator[str]:
             keep_days=config.retention_days,
             silent_s=config.silent_s,
         )
+        reviewing = Reviewing(database, now_ms, per_day=config.review_per_day, keep_days=config.retention_days)
         roles = People({name: person.role for name, person in config.people.items()})
         admission = Admission(streams=_REQUESTS, held_bytes=_HELD_BYTES)
         face = Face(
@@ -105,6 +108,7 @@ async def serve_control(config: ControlConfig, log: Log) -> AsyncIterator[str]:
                 *RolloutsApi(fleets, acts, roles).operations,
                 *AlertsApi(alerting, roles).operations,
                 *TelemetryApi(telemetry, roles).operations,
+                *ReviewsApi(reviewing, roles).operations,
             ),
             callers=people,
             admission=admission,
@@ -135,6 +139,7 @@ async def serve_control(config: ControlConfig, log: Log) -> AsyncIterator[str]:
                 keep(acts.tick, _TICK_S, "rollouts", log),
                 keep(partial(turn, alerting, log), config.alerts.every_s, "alerts", log),
                 keep(telemetry.look, _LOOK_S, "telemetry", log),
+                keep(reviewing.draw, _LOOK_S, "reviews", log),
             ):
                 yield str(listener.address)
         finally:

@@ -23,8 +23,17 @@ _EXAMPLES = """examples:
   checkstream control rollback shop --reason "it refuses half of all prompts"
   checkstream control allow shop configuration 3f0e...
 
+  checkstream control alerts
+  checkstream control silence "node_stale:shop/eu-*" --minutes 60 --reason "they move"
+  checkstream control reviews                               # what waits for your word
+  checkstream control review 3f0e12ab... wrong
+  checkstream control reviewed --texts exchanges.jsonl --as cases > tests.yaml
+
 The guide is checkstream/control/README.md.
 """
+
+
+_OF_REVIEW = frozenset({"alerts", "silence", "speak", "reviews", "review", "flag", "precision", "reviewed"})
 
 
 def add_arguments(parser: Parser) -> None:
@@ -59,16 +68,41 @@ def add_arguments(parser: Parser) -> None:
     allow.add_argument("kind", metavar="KIND", choices=("package", "configuration", "image"))
     allow.add_argument("value", metavar="VALUE", help="a digest, as events and `status --json` show it")
     allow.add_argument("--remove", action="store_true", help="they may no longer")
+    _add_watching(commands)
     events = _asking(commands, "events", "show what has happened")
     events.add_argument("fleet", metavar="FLEET", nargs="?", help="to this fleet alone")
     events.add_argument("--most", metavar="N", type=int, default=50, help="the last so many (default: 50)")
+
+
+def _add_watching(commands: Commands) -> None:
+    _asking(commands, "alerts", "show what stands, and what is silenced", "Exit 1: something stands.")
+    silence = _asking(commands, "silence", "mute alerts for some time; that they are over is told all the same")
+    silence.add_argument("pattern", metavar="PATTERN", help="of keys, with * and ?: `node_stale:shop/eu-*`")
+    silence.add_argument("--minutes", metavar="N", type=int, default=60, help="how long (default: 60)")
+    _asking(commands, "speak", "end a silence").add_argument("silence", metavar="NUMBER", type=int)
+    reviews = _asking(commands, "reviews", "show which findings wait for your word")
+    reviews.add_argument("rule", metavar="RULE", nargs="?", default="", help="of this rule alone")
+    review = _asking(commands, "review", "say whether a rule was right")
+    review.add_argument("item", metavar="ITEM")
+    review.add_argument("word", metavar="WORD", choices=("right", "wrong", "unsure"), help="right, wrong or unsure")
+    flag = _asking(commands, "flag", "have people look at what a rule did in an exchange")
+    flag.add_argument(
+        "stream", metavar="STREAM", help="id of the exchange, as callers get it in `x-checkstream-stream`"
+    )
+    flag.add_argument("rule", metavar="RULE")
+    _asking(commands, "precision", "show how often rules were right, by week")
+    reviewed = _asking(commands, "reviewed", "make test cases or labelled texts of what people have settled")
+    reviewed.add_argument(
+        "--texts", metavar="FILE", type=Path, required=True, help="JSON lines with `stream` and `text`, of your own"
+    )
+    reviewed.add_argument("--as", dest="form", choices=("cases", "rows"), default="cases", help="default: cases")
 
 
 def _asking(commands: Commands, name: str, does: str, more: str = "") -> Parser:
     parser = commands.add_parser(name, help=does, description=f"{does[0].upper()}{does[1:]}. {more}".strip())
     parser.add_argument("--server", metavar="URL", help="the control server (default: $CHECKSTREAM_CONTROL_URL)")
     parser.add_argument("--json", action="store_true", help="print the outcome as JSON")
-    if name not in {"status", "events"}:
+    if name in {"rollout", "approve", "promote", "rollback", "allow", "silence"}:
         parser.add_argument("--reason", metavar="TEXT", default="", help="for the record")
     return parser
 
@@ -87,9 +121,10 @@ def run(args: argparse.Namespace) -> int:
         return _serve(args.config)
     if command == "key":
         return _key()
-    from checkstream.cli import control_ask  # noqa: PLC0415 - who serves asks nobody
+    from checkstream.cli import control_ask, control_review  # noqa: PLC0415 - who serves asks nobody
 
-    found: int = getattr(control_ask, "move" if command in {"approve", "promote", "rollback"} else command)(args)
+    where = control_review if command in _OF_REVIEW else control_ask
+    found: int = getattr(where, "move" if command in {"approve", "promote", "rollback"} else command)(args)
     return found
 
 

@@ -30,8 +30,8 @@ def status(args: argparse.Namespace) -> int:
     Returns:
         0: every node has what it should have; 1: some haven't, are refused, or are stale.
     """
-    names = [args.fleet] if args.fleet is not None else _ask(args, "GET", "/v1/fleets")["fleets"]
-    fleets = [msgspec.convert(_ask(args, "GET", f"/v1/fleets/{quote(name, safe='')}"), FleetShown) for name in names]
+    names = [args.fleet] if args.fleet is not None else ask(args, "GET", "/v1/fleets")["fleets"]
+    fleets = [msgspec.convert(ask(args, "GET", f"/v1/fleets/{quote(name, safe='')}"), FleetShown) for name in names]
     for fleet in fleets:
         if args.json:
             write_json(fleet)
@@ -74,14 +74,14 @@ def _told_of(rollout: RolloutShown) -> str:
 def rollout(args: argparse.Namespace) -> int:
     """Ask for a rollout."""
     body = {"fleet": args.fleet, "version": args.version, "reason": args.reason}
-    _show(args, _ask(args, "POST", "/v1/rollouts", body))
+    _show(args, ask(args, "POST", "/v1/rollouts", body))
     return 0
 
 
 def move(args: argparse.Namespace) -> int:
     """Approve of a rollout, have it go on, or take it back."""
     path = {"approve": "/v1/approvals", "promote": "/v1/promotions", "rollback": "/v1/rollbacks"}[args.control_command]
-    _show(args, _ask(args, "POST", path, {"rollout": _number(args), "reason": args.reason}))
+    _show(args, ask(args, "POST", path, {"rollout": _number(args), "reason": args.reason}))
     return 0
 
 
@@ -92,7 +92,7 @@ def _number(args: argparse.Namespace) -> int:
         return int(said[:15])
     if args.control_command == "approve":
         raise ControlError("an approval is of one rollout; give its number, which `checkstream control status` shows")
-    newest = _ask(args, "GET", f"/v1/fleets/{quote(said, safe='')}")["rollout"]
+    newest = ask(args, "GET", f"/v1/fleets/{quote(said, safe='')}")["rollout"]
     if newest is None:
         raise ControlError(f"fleet `{said}` has had no rollout")
     return int(newest["id"])
@@ -109,14 +109,14 @@ def _show(args: argparse.Namespace, body: Any) -> None:
 def allow(args: argparse.Namespace) -> int:
     """Say what nodes of a fleet may be, or may no longer."""
     body = {"fleet": args.fleet, "kind": args.kind, "value": args.value, "reason": args.reason}
-    _ask(args, "POST", "/v1/allowances", {**body, "allowed": not args.remove})
+    ask(args, "POST", "/v1/allowances", {**body, "allowed": not args.remove})
     return 0
 
 
 def events(args: argparse.Namespace) -> int:
     """Show what has happened, the newest last."""
     query = urlencode({"most": args.most, **({} if args.fleet is None else {"fleet": args.fleet})})
-    for each in reversed(_ask(args, "GET", f"/v1/events?{query}")["events"]):
+    for each in reversed(ask(args, "GET", f"/v1/events?{query}")["events"]):
         if args.json:
             write_json(each)
             continue
@@ -126,7 +126,7 @@ def events(args: argparse.Namespace) -> int:
     return 0
 
 
-def _ask(args: argparse.Namespace, method: str, path: str, body: object = None) -> Any:
+def ask(args: argparse.Namespace, method: str, path: str, body: object = None) -> Any:
     """Return what the server answers.
 
     Raises:

@@ -140,6 +140,8 @@ class ControlConfig(Settings, frozen=True):
     """Where every act of people, and of the server itself, is kept."""
     alerts: AlertSettings = AlertSettings()
     """What people are told unasked, and who."""
+    review_per_day: Annotated[int, Meta(ge=0, le=10_000)] = 20
+    """How many findings of each rule people look at a day; drawn by chance. 0: none are drawn."""
     retention_days: Annotated[int, Meta(ge=1, le=3650)] = 90
     """How long what nodes tell of their exchanges is kept."""
     silent_s: Annotated[int, Meta(ge=10, le=86_400)] = 300

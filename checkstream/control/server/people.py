@@ -8,7 +8,7 @@ from typing import Literal, NamedTuple, get_args
 from checkstream.config.control import Role
 from checkstream.errors import ActForbidden
 
-Act = Literal["view", "allow", "disallow", "rollout", "approve", "promote", "rollback", "silence"]
+Act = Literal["view", "allow", "disallow", "rollout", "approve", "promote", "rollback", "silence", "review"]
 ACTS: tuple[Act, ...] = get_args(Act)
 ROLES: tuple[Role, ...] = get_args(Role)
 MAY: Mapping[Act, frozenset[Role]] = {
@@ -20,6 +20,7 @@ MAY: Mapping[Act, frozenset[Role]] = {
     "promote": frozenset({"risk_officer", "engineer"}),
     "rollback": frozenset({"org_admin", "risk_officer", "engineer"}),
     "silence": frozenset({"org_admin", "risk_officer", "engineer"}),
+    "review": frozenset({"risk_officer", "engineer", "analyst"}),
 }
 """To take a rollout back is for many, since it is urgent; to say what may run, for those who answer for it."""
 

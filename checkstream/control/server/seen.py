@@ -11,6 +11,7 @@ from checkstream.config.control import Fleet
 from checkstream.control.alerts.facts import Chain, Facts, Node, ScoreHour, Scores, Traffic
 from checkstream.control.server import tables, traffic
 from checkstream.control.server.database import Session
+from checkstream.control.server.reviewing import reviewed
 from checkstream.control.server.rollout import wanted
 from checkstream.control.server.tables import Known
 from checkstream.control.server.tally import Tally, summed
@@ -59,7 +60,8 @@ def facts_of(fleets: Mapping[str, Fleet], budget_ms: float, silent_s: float, ses
             routes.append(traffic_of(name, counted, budget_ms, now_ms))
             scores += scores_of(name, counted, now_ms)
     chains = tuple(_chains(session, {node for fleet in fleets.values() for node in fleet.nodes}, silent_s, now_ms))
-    return Facts(nodes=tuple(nodes), traffic=tuple(routes), scores=tuple(scores), chains=chains)
+    said = reviewed(session, now_ms)
+    return Facts(nodes=tuple(nodes), traffic=tuple(routes), scores=tuple(scores), chains=chains, reviewed=said)
 
 
 def _node(subject: str, seen: Known, desired: str, stale_s: float, now_ms: int) -> Node:

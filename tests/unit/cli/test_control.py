@@ -5,8 +5,10 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import json
+import sqlite3
 import threading
 from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -115,3 +117,47 @@ def test_a_key_and_what_the_server_needs_to_know_it(capsys: pytest.CaptureFixtur
     said = capsys.readouterr()
     assert said.err == f"key_sha256: {hashlib.sha256(said.out.strip().encode()).hexdigest()}\n"
     assert len(said.out) > 40
+
+
+def test_people_silence_alerts_and_end_that(run: Run) -> None:
+    assert run("gus", "alerts") == (0, "")
+    code, said = run("eve", "silence", "node_stale:shop/*", "--minutes", "5", "--reason", "they move")
+    assert (code, said.startswith("silence 1 of node_stale:shop/* until ")) == (0, True)
+    assert "by eve: they move" in run("gus", "alerts")[1]
+    assert run("gus", "speak", "1")[0] == 2
+    assert run("eve", "speak", "1") == (0, "")
+    assert run("gus", "alerts") == (0, "")
+
+
+def test_people_review_what_fired_and_take_home_what_is_settled(run: Run, tmp_path: Path) -> None:
+    with sqlite3.connect(tmp_path / "var" / "control.db") as store:
+        store.execute(
+            "insert into decisions(node, chain, seq, place, at_ms, stream, route, rule_id, action, mode, stage, "
+            "policy, confidence_ppm, checked_us) values('n1', 'c', 1, 0, ?, 's1', 'chat', 'PII-1', 'redact', "
+            "'enforce', 'midstream', 'default@1', 1000000, 0)",
+            (int(datetime.now(UTC).timestamp() * 1000),),
+        )
+    store.close()
+    code, item = run("ana", "flag", "s1", "PII-1")
+    assert code == 0
+    item = item.strip()
+    code, said = run("ana", "reviews")
+    assert (code, said.split()[0], "PII-1 of default@1 -> redact" in said, "flagged" in said) == (0, item, True, True)
+    assert run("ana", "review", item, "wrong")[1] == "open, by 1 of two or more people\n"
+    assert run("ana", "reviews") == (0, "")
+    assert run("gus", "review", item, "right")[0] == 2
+    assert run("eve", "review", item, "wrong")[1] == "settled as wrong, by 2 of two or more people\n"
+    assert "0 findings wait" in run("gus", "precision")[1]
+    texts = tmp_path / "texts.jsonl"
+    texts.write_text('{"stream": "s1", "text": "call 555-0100"}\n')
+    code, said = run("gus", "reviewed", "--texts", str(texts))
+    assert (code, "answer: call 555-0100" in said, "action: allow" in said, "1 written, 0 left out" in said) == (
+        0,
+        True,
+        True,
+        True,
+    )
+    code, said = run("gus", "reviewed", "--texts", str(texts), "--as", "rows")
+    assert '"text":"call 555-0100","label":0' in said
+    texts.write_text('{"text": "x"}\n')
+    assert run("gus", "reviewed", "--texts", str(texts))[0] == 2

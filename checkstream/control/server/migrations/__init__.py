@@ -7,8 +7,8 @@ a line in `MIGRATIONS`; numbers only grow. Statements are for SQLite and Postgre
 
 from __future__ import annotations
 
-from checkstream.control.server.migrations import alerts, fleets, telemetry
+from checkstream.control.server.migrations import alerts, fleets, reviews, telemetry
 from checkstream.control.server.migrations.change import Migration
 
-MIGRATIONS: tuple[Migration, ...] = (fleets.FIRST, telemetry.FIRST, alerts.FIRST)
+MIGRATIONS: tuple[Migration, ...] = (fleets.FIRST, telemetry.FIRST, alerts.FIRST, reviews.FIRST)
 """In their order."""
