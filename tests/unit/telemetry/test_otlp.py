@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 import sys
 import threading
 from collections.abc import Sequence
@@ -87,3 +88,9 @@ def test_without_the_extra_the_configuration_is_refused_and_says_what_to_install
     monkeypatch.delattr("checkstream.telemetry.otlp_wire", raising=False)
     with pytest.raises(ConfigError, match=r"pip install 'checkstream\[otel\]'"):
         Otlp(TARGET, Metrics(), lambda _: None)
+
+
+def test_who_tells_no_collector_loads_nothing_of_it() -> None:
+    code = "import sys, checkstream.app.app; print([name for name in sys.modules if name.startswith('opentelemetry')])"
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert ran.stdout == "[]\n"
