@@ -1,6 +1,7 @@
 """Views become pages: Jinja templates, in which whatever is put in is escaped unless it is a template's own.
 
-Rendering takes milliseconds, so it belongs on a thread wherever streams run on the loop.
+Rendering takes milliseconds, so it belongs on a thread wherever streams run on the loop. Jinja is loaded with the first
+page: most processes never show one.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ class Pages:
 
     def __init__(self, assets: Assets) -> None:
         """Read the templates as they are asked for. Blocks."""
-        from jinja2 import Environment, FileSystemLoader, StrictUndefined  # noqa: PLC0415 - 3 MB for who looks
+        from jinja2 import Environment, FileSystemLoader, StrictUndefined  # noqa: PLC0415 - large; no page, no templates
 
         self._templates = Environment(
             loader=FileSystemLoader(_FOLDER),

@@ -1,7 +1,4 @@
-"""Grounding and the gate: what answers and models came to over time, where anything was scored.
-
-What reads scores and runs is loaded when somebody looks: most proxies score nothing.
-"""
+"""Grounding and the gate: what answers and models came to over time, where anything was scored."""
 
 from __future__ import annotations
 
@@ -13,11 +10,13 @@ from aiohttp.web import BaseRequest, StreamResponse
 from checkstream.console.pages import Frame, Pages
 from checkstream.console.serving.shell import Shell, Table
 from checkstream.console.totals import Ring
+from checkstream.console.views.quality import quality
 from checkstream.errors import GateError, JobError
+from checkstream.jobs.recent import recent_results
+from checkstream.jobs.terms import Result
 
 if TYPE_CHECKING:
     from checkstream.gate.terms import Run
-    from checkstream.jobs.terms import Result
 
 _RESULTS, _RUNS = 500, 200
 
@@ -35,8 +34,6 @@ class QualityPages:
         ring, places = await self._now(), self._shell.places
 
         def make(pages: Pages, frame: Frame) -> bytes:
-            from checkstream.console.views.quality import quality  # noqa: PLC0415
-
             faults: list[str] = []
             results, runs = self._results(faults), self._runs(faults)
             view = quality(ring, places.scored, results, runs, faults)
@@ -46,12 +43,8 @@ class QualityPages:
 
     def _results(self, faults: list[str]) -> list[Result]:
         file = self._shell.places.jobs
-        if file is None or not self._shell.places.scored:
-            return []
-        from checkstream.jobs.recent import recent_results  # noqa: PLC0415
-
         try:
-            return recent_results(file, _RESULTS)
+            return [] if file is None or not self._shell.places.scored else recent_results(file, _RESULTS)
         except JobError as error:
             faults.append(str(error))
             return []
@@ -60,7 +53,7 @@ class QualityPages:
         file = self._shell.places.runs
         if not file.is_file():
             return []
-        from checkstream.gate.ledger import Ledger  # noqa: PLC0415
+        from checkstream.gate.ledger import Ledger  # noqa: PLC0415 - the gate is large, and most have no runs
 
         try:
             return Ledger(file).runs(limit=_RUNS)

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
 
 import msgspec
 
 from checkstream.console.totals import Ring
 from checkstream.console.views.overview import Chart, Counted, Line
-from checkstream.gate.terms import Run
 from checkstream.jobs.terms import Result
+
+if TYPE_CHECKING:  # the gate is large, and most have no runs
+    from checkstream.gate.terms import Run
 
 HIGH = 70.0
 """From here on a risk is high: bands end at 34 and 69."""

@@ -18,7 +18,16 @@ from checkstream.config import default_config
 loaded = load(lambda: default_config("http://127.0.0.1:9", policies=[sys.argv[1]]))
 print(json.dumps([name for name in json.loads(sys.argv[2]) if name in sys.modules]))
 """
-_LARGE = ("numpy", "onnxruntime", "tokenizers", "redis", "checkstream.grounding.claims", "checkstream.gate", "re2")
+_LARGE = (
+    "numpy",
+    "onnxruntime",
+    "tokenizers",
+    "redis",
+    "checkstream.grounding.claims",
+    "checkstream.gate",
+    "jinja2",
+    "re2",
+)
 
 
 def test_policies_that_ask_no_model_load_nothing_that_runs_one() -> None:
