@@ -255,6 +255,17 @@ def test_faults_and_gaps_are_events_at_once_and_said_once(kept: Kept) -> None:
     assert row[0] == 2
 
 
+def test_one_node_does_not_fill_the_list_of_events_that_is_everybody_s(kept: Kept) -> None:
+    sealed = seal_all([stream(n) for n in range(120)])
+    for start_ in range(0, 120, 20):
+        lines = [one.line[:-1].replace(b'"stream":"s', b'"stream":"x') for one in sealed[start_ : start_ + 20]]
+        after = kept.plainly.positions.get(CHAIN, At())
+        kept.runs(Run(chain=CHAIN, after=after, items=tuple(map(msgspec.Raw, lines))))
+    assert len(kept.rows("flaws", "seq")) == 120
+    assert len(kept.told("chain_broken")) == 20
+    assert len(kept.rows("records", "seq, proven")) == 120
+
+
 def test_heads_count_that_are_signed_by_a_key_which_the_node_has_named(kept: Kept) -> None:
     sealed = seal_all([stream(n) for n in range(3)])
     forged = (msgspec.Raw(head(sealed[0], OTHER_KEY)[:-1]),)

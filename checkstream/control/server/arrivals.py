@@ -25,8 +25,8 @@ _SKEW_MS = 5_000
 """A node's clock that is off by less is right: a delivery takes its time."""
 _WRONG_MS = 60_000
 """One that is off by more is an event."""
-_MOST_EVENTS = 50
-"""Of one delivery."""
+_MOST_EVENTS, _HOUR_MS = 20, 3_600_000
+"""Of one kind and node in an hour: one node must not fill the list that is everybody's. `flaws` and `gaps` have all."""
 _MOST_KEYS = 100
 """Of a node."""
 _ROWS = 400
@@ -61,7 +61,6 @@ class _Arrival:
         self._now_ms = now_ms
         skew = now_ms - delivery.time_ms
         self._skew_ms = skew if abs(skew) > _SKEW_MS else 0
-        self._events = 0
 
     def keep(self) -> None:
         """Keep all of it that is new.
@@ -200,8 +199,9 @@ class _Arrival:
         _put(self._session, "minutes", ("node", "minute", "route", "name", "count"), rows, add)
 
     def _event(self, kind: str, reason: str) -> None:
-        self._events += 1
-        if self._events <= _MOST_EVENTS:
+        since = self._now_ms - _HOUR_MS
+        told = "select count(*) from events where node = ? and kind = ? and at_ms > ?"
+        if self._session.execute(told, (self._node, kind, since))[0][0] < _MOST_EVENTS:
             note_event(
                 self._session, self._now_ms, kind=kind, fleet=self._fleet, node=self._node, reason=as_kept(reason, 1000)
             )
