@@ -163,7 +163,9 @@ def _fetcher(control: ControlSettings, settings: BundleSettings, key: NodeKey) -
     def headers(url: str) -> dict[str, str]:
         return key.headers("GET", urlsplit(url).path, b"") if url.startswith(own) else {}
 
-    return lambda: fetching.Fetcher(headers=headers, ca=control.ca)
+    own_files = control.certificate, control.certificate_key
+    certificate = None if own_files[0] is None or own_files[1] is None else (own_files[0], own_files[1])
+    return lambda: fetching.Fetcher(headers=headers, ca=control.ca, certificate=certificate)
 
 
 def follower_of(

@@ -74,6 +74,7 @@ class Fetcher(FetcherInterface):
         ahead: Path | None = None,
         headers: Callable[[str], Mapping[str, str]] | None = None,
         ca: str | None = None,
+        certificate: tuple[str, str] | None = None,
     ) -> None:
         """Read what is there.
 
@@ -81,12 +82,14 @@ class Fetcher(FetcherInterface):
             ahead: Folder whose files stand in for those of the same path below a folder `public` beside it.
             headers: Returns the headers with which an address is asked.
             ca: File with the certificate that the server's is signed with; None: one of those that the system trusts.
+            certificate: Files of this reader's own certificate and its private key; None: it has none.
         """
         self._headers = headers
         self._ahead = ahead
         self._end = time.monotonic() + LOOK_S
         timeout = urllib3.Timeout(connect=_CONNECT_S, read=_READ_S)
-        self._pool = urllib3.PoolManager(timeout=timeout, ca_certs=ca)
+        file, key = certificate or (None, None)
+        self._pool = urllib3.PoolManager(timeout=timeout, ca_certs=ca, cert_file=file, key_file=key)
 
     def _fetch(self, url: str) -> Iterator[bytes]:
         self._in_time(url)

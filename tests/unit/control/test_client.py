@@ -11,9 +11,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import urllib3
 from aiohttp import web
+from tuf.api.exceptions import DownloadError
 
 from checkstream.config import ControlSettings
+from checkstream.control.bundles.fetching import Fetcher
 from checkstream.control.client import ControlClient, opened_client
 from checkstream.errors import ControlUnusable
 from tests.certificates import Authority, put
@@ -121,6 +124,23 @@ async def test_a_server_or_a_client_that_nobody_vouches_for_is_refused(tmp_path:
                 await client.post("/v1/telemetry", b"x")
             (tmp_path / "ca.pem").write_bytes(server.authority.pem())
             assert (await client.post("/v1/telemetry", b"x")).status == 200
+
+
+async def test_bundles_are_read_with_the_same_certificate(tmp_path: Path) -> None:
+    server, authority = Server(tmp_path), Authority()
+    server.trust(authority)
+    pair = put(tmp_path, "n1", authority.issue("n1"))
+
+    def fetched(certificate: tuple[str, str] | None) -> bytes:
+        return Fetcher(ca=str(tmp_path / "ca.pem"), certificate=certificate).download_bytes(
+            server.url + "/bundles/x", 99
+        )
+
+    async with server.serving():
+        assert await asyncio.to_thread(fetched, pair) == b""
+        assert set(server.callers) == {"n1"}
+        with pytest.raises((DownloadError, urllib3.exceptions.HTTPError)):
+            await asyncio.to_thread(fetched, None)
 
 
 async def test_certificates_that_can_t_be_used_are_named_at_the_start(tmp_path: Path) -> None:
