@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from checkstream.config import Config
+from checkstream.audit.keys import key_from_text, load_public_key
+from checkstream.config import AuditSettings, Config, reveal
 from checkstream.config.secrets import audit_key
 from checkstream.console.face import Console
 from checkstream.console.facts import Facts, Places
 from checkstream.console.records import Folder
+from checkstream.errors import AuditError, ConfigError
 
 _RUNS = Path("var/gate.db")
 """Where `checkstream gate` keeps runs unless it is told otherwise, below the folder that it runs in."""
@@ -24,7 +26,18 @@ def open_console(facts: Facts, config: Config, token: str | None, program: tuple
         program: Command line that starts checkstream, without arguments.
     """
     places = places_of(config, program)
-    return Console(facts, Folder(places.audit, places.key), places, token)
+    return Console(facts, Folder(places.audit, lambda: public_key(config.audit)), places, token)
+
+
+def public_key(settings: AuditSettings) -> str:
+    """Return the key that heads are signed with as PEM; empty: it can't be had. Blocks."""
+    place = audit_key(settings)
+    try:
+        if isinstance(place, Path):
+            return load_public_key(place.with_name(place.name + ".pub")).pem().decode("ascii")
+        return key_from_text(reveal(place), f"environment variable {place.env}").public.pem().decode("ascii")
+    except (AuditError, ConfigError):
+        return ""
 
 
 def places_of(config: Config, program: tuple[str, ...]) -> Places:

@@ -10,7 +10,7 @@ import base64
 import heapq
 import itertools
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Protocol
 
@@ -19,7 +19,6 @@ import msgspec
 from checkstream.audit import chain as format_
 from checkstream.audit.bodies import Body, body_of
 from checkstream.audit.chain import Record
-from checkstream.audit.keys import load_public_key
 from checkstream.audit.segments import HEADS_SUFFIX, lines, require_file, segment_name, segments
 from checkstream.console.tail import Entry, Tail
 from checkstream.errors import AuditError
@@ -113,15 +112,15 @@ class Log(Protocol):
 class Folder:
     """An audit folder. Implements `Log`."""
 
-    def __init__(self, path: Path, key: Path | None) -> None:
+    def __init__(self, path: Path, pem: Callable[[], str]) -> None:
         """Read nothing yet.
 
         Args:
             path: Where the segments and heads are.
-            key: The public key; None: it is in no file.
+            pem: Returns the public key of the heads; empty: it can't be had. May block.
         """
         self._path = path
-        self._key = key
+        self._pem = pem
 
     def search(self, query: Query, most: int = MOST_ROWS, *, most_bytes: int = MOST_BYTES) -> Found:
         """Return the newest exchanges that are wanted. A folder that is not there has none.
@@ -232,14 +231,6 @@ class Folder:
             if wanted > upto:
                 return tuple(hashes), ""
         raise AssertionError("counting ends never")
-
-    def _pem(self) -> str:
-        if self._key is None or not self._key.is_file():
-            return ""
-        try:
-            return load_public_key(self._key).pem().decode("ascii")
-        except AuditError:
-            return ""
 
 
 class _Walk:

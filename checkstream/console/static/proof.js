@@ -118,7 +118,7 @@ async function prove(place) {
     return end("bad", "The log does not lead from this record to what was signed. Something was changed, removed or put in.");
   }
   if (!given.key) {
-    tell("open", "The head's signature: the public key is in no file that this process knows.");
+    tell("open", "The head's signature: this process can't give its public key.");
     return end("open", "The record fits the log. Whether the log's own key has signed it was not checked.");
   }
   try {

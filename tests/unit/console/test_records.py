@@ -15,7 +15,10 @@ from hypothesis import strategies as st
 from checkstream.audit import chain as format_
 from checkstream.audit.bodies import body_of
 from checkstream.audit.entries import AnyEntry, PassEntry, StreamEntry
+from checkstream.audit.keys import AuditKey
+from checkstream.config import AuditSettings, Secret
 from checkstream.console import records
+from checkstream.console.opening import public_key
 from checkstream.console.records import Folder, Proof, Query, _backwards
 from checkstream.errors import AuditError
 from tests.records import CHAIN, KEY, OTHER_KEY, head, record, seal_all, start, two_segments, verdict, write_chain
@@ -23,10 +26,8 @@ from tests.records import CHAIN, KEY, OTHER_KEY, head, record, seal_all, start, 
 ALL = Query()
 
 
-def folder(tmp_path: Path, key: bytes | None = KEY.public.pem()) -> Folder:
-    if key is not None:
-        (tmp_path / "key.pub").write_bytes(key)
-    return Folder(tmp_path / "audit", tmp_path / "key.pub")
+def folder(tmp_path: Path, key: AuditKey = KEY) -> Folder:
+    return Folder(tmp_path / "audit", lambda: key.public.pem().decode())
 
 
 def write(tmp_path: Path, items: list[AnyEntry], cuts: int = 0, heads: tuple[int, ...] = ()) -> list[format_.Sealed]:
@@ -178,10 +179,10 @@ def test_what_was_changed_is_not_proved(tmp_path: Path, place: str) -> None:
         case "gone":
             log.write_bytes(log.read_bytes().replace(sealed[4].line, b""))
         case "key":
-            (tmp_path / "key.pub").write_bytes(OTHER_KEY.public.pem())
+            pass
         case "head":
             heads.write_bytes(head(sealed[7]).replace(b'"seq":8', b'"seq":9'))
-    proof = Folder(tmp_path / "audit", tmp_path / "key.pub").proof(CHAIN, 3)
+    proof = folder(tmp_path, OTHER_KEY if place == "key" else KEY).proof(CHAIN, 3)
     assert proof is not None
     assert not holds(proof)
 
@@ -194,11 +195,15 @@ def test_a_way_that_is_too_long_is_not_walked(tmp_path: Path, monkeypatch: pytes
     assert (proof.gap, proof.after) == ("the next head is 9 records away", ())
 
 
-def test_a_key_that_is_none_is_left_out(tmp_path: Path) -> None:
-    write(tmp_path, two_segments(6, 5), cuts=6, heads=(11,))
-    for given_key in (b"nonsense", b""):
-        proof = folder(tmp_path, given_key).proof(CHAIN, 2)
-        assert proof is not None
-        assert proof.key == ""
-    assert (proof := Folder(tmp_path / "audit", None).proof(CHAIN, 2)) is not None
-    assert proof.key == ""
+def test_the_public_key_is_had_from_its_file_or_the_environment_or_not_at_all(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings = AuditSettings(dir=str(tmp_path / "audit"))
+    assert public_key(settings) == ""
+    for given_key, told in ((b"nonsense", ""), (KEY.public.pem(), KEY.public.pem().decode())):
+        (tmp_path / "audit.key.pub").write_bytes(given_key)
+        assert public_key(settings) == told
+    settings = AuditSettings(dir=str(tmp_path / "audit"), key=Secret(env="AUDIT_KEY"))
+    assert public_key(settings) == ""
+    monkeypatch.setenv("AUDIT_KEY", bytes(range(32)).hex())
+    assert public_key(settings) == KEY.public.pem().decode()
