@@ -229,12 +229,34 @@ _BUDGET = Row(
     ),
 )
 
+_TOLD = Row(
+    "Does the control server hear of it?",
+    (
+        Panel(
+            title="Bytes of the audit log that wait",
+            says="By node. It grows while the control server is away; past `telemetry.spool_bytes` the oldest are skipped.",
+            queries=(Query(f"sum by (instance) (checkstream_telemetry_waiting_bytes{{{_I}}})", "{{instance}}"),),
+            unit="bytes",
+        ),
+        Panel(
+            title="Deliveries",
+            says="By outcome. Refused or unreadable ones: the node's log says why, `telemetry.` events.",
+            queries=(Query(rate("checkstream_telemetry_attempts_total", "outcome", _I), "{{outcome}}"),),
+        ),
+        Panel(
+            title="Records",
+            says="By outcome. Skipped ones stay in the node's own log, and the control server is told how many.",
+            queries=(Query(rate("checkstream_telemetry_records_total", "outcome", _I), "{{outcome}}"),),
+        ),
+    ),
+)
+
 BOARD = Board(
     uid="checkstream-fleet",
     title="Checkstream: fleet",
     says="All nodes beside each other: which is not like the others, what is in force where, what is left of the "
     "error budgets. Made by `python -m deploy.grafana` of the table of metrics.",
-    rows=(_NODES, _LIKE, _FORCE, _BUDGET),
+    rows=(_NODES, _LIKE, _FORCE, _TOLD, _BUDGET),
     variables=(Variable("instance", "Node", "label_values(checkstream_workers, instance)"),),
     events=(
         (
