@@ -234,7 +234,7 @@ _TOLD = Row(
     (
         Panel(
             title="Bytes of the audit log that wait",
-            says="By node. It grows while the control server is away; past `telemetry.spool_bytes` the oldest are skipped.",
+            says="By node. It grows while the control server is away; past `spool_bytes` the oldest are skipped.",
             queries=(Query(f"sum by (instance) (checkstream_telemetry_waiting_bytes{{{_I}}})", "{{instance}}"),),
             unit="bytes",
         ),
