@@ -13,6 +13,7 @@ import time
 from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import NamedTuple
 
 import msgspec
 
@@ -30,11 +31,20 @@ _DESIRED, _SEQUENCE = "desired", "sequence"
 _SAID = 900
 
 
+class Told(NamedTuple):
+    """What a proxy has said of itself."""
+
+    running: Running
+    """What it has in force, as far as it has said so."""
+    silence: str = ""
+    """That it has said nothing for too long; empty: it speaks."""
+
+
 class Agent:
     """One node's agent."""
 
     def __init__(
-        self, settings: BundleSettings, follower: Follower, client: ControlClient, running: Callable[[], Running]
+        self, settings: BundleSettings, follower: Follower, client: ControlClient, told: Callable[[], Told]
     ) -> None:
         """Say nothing yet.
 
@@ -42,12 +52,12 @@ class Agent:
             settings: Where bundles are kept.
             follower: Fetches bundles and makes them current.
             client: Asks the control server.
-            running: Returns what the proxy has in force, as far as it has said so.
+            told: Returns what the proxy has said of itself.
         """
         self._settings = settings
         self._follower = follower
         self._client = client
-        self._running = running
+        self._told = told
         self._package = ""
         self._error = ""
 
@@ -94,15 +104,16 @@ class Agent:
 
     def _attestation(self) -> bytes:
         self._package = self._package or package_hash()
+        told = self._told()
         said = Attestation(
             sequence=self._next(),
             time=f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}",
             version=checkstream.__version__,
             package=self._package,
             image=image_digest(),
-            running=self._running(),
+            running=told.running,
             offered=self._follower.offered,
-            error=self._error,
+            error=self._error or told.silence,
         )
         return msgspec.json.encode(said)
 

@@ -12,6 +12,7 @@ import os
 import random
 import sys
 import threading
+import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
@@ -20,7 +21,7 @@ from urllib.parse import urlsplit
 import msgspec
 
 from checkstream.app import load
-from checkstream.app.agent import Agent
+from checkstream.app.agent import Agent, Told
 from checkstream.app.bundles import approved, compiled, opened
 from checkstream.app.following import Follower, Found, Pointer
 from checkstream.app.force import configuration_hash
@@ -38,32 +39,45 @@ from checkstream.control.telemetry.shipper import Shipped
 from checkstream.errors import BundleError, BundleRefused, CheckstreamError
 
 _AGAIN_S = 60.0
-_FIRST_S = 30.0
-"""So long the proxy may take for its first word."""
+_SILENT_S = 30.0
+"""A proxy that says nothing of itself for so long may hang."""
 _SPREAD = 0.2
 """Of `poll_s`: nodes that began together don't ask together."""
 
 
-class _Told:
-    """What the proxy has said of itself last, a line each time; it ends this process by closing what it says it by."""
+class _Proxy:
+    """What the proxy says of itself, a line each time; it ends this process by closing what it says it by."""
 
     def __init__(self, config: Config) -> None:
         """It has said nothing: it may not have started."""
-        self.running = Running(configuration=configuration_hash(config))
-        self.heard = threading.Event()
-        """It has said something, which may differ: what it was started with counts, and not the file alone."""
+        self._running = Running(configuration=configuration_hash(config))
+        self._at: float | None = None
+        self._heard = threading.Event()
 
-    def listen(self) -> None:
-        """Hear it from now on, on a thread."""
+    def listen(self, *, first: bool) -> None:
+        """Hear it from now on, on a thread; with `first` wait for its first word.
+
+        What it was started with counts, which may differ from what is written in its file.
+        """
+        self._at = time.monotonic()
         threading.Thread(target=self._listen, daemon=True).start()
+        if first:
+            self._heard.wait(_SILENT_S)
 
     def _listen(self) -> None:
         try:
             for line in sys.stdin.buffer:
-                self.running = msgspec.json.decode(line, type=Running)
-                self.heard.set()
+                self._running = msgspec.json.decode(line, type=Running)
+                self._at = time.monotonic()
+                self._heard.set()
         finally:  # whoever has started this process is gone, whatever it waits for
             os._exit(0)
+
+    def told(self) -> Told:
+        """Return what it has said last."""
+        silent_s = 0.0 if self._at is None else time.monotonic() - self._at
+        silence = f"the proxy has said nothing of itself for {silent_s:.0f} s" if silent_s > _SILENT_S else ""
+        return Told(self._running, silence)
 
 
 def run(args: argparse.Namespace) -> int:
@@ -80,33 +94,31 @@ def run(args: argparse.Namespace) -> int:
     config = load_config(args.config)
     if config.bundles is None:
         raise BundleError(f"`{args.config}` names no bundle; add `bundles`, with `source`, `root` and `name`")
-    told = _Told(config)
+    proxy = _Proxy(config)
     if args.while_open:
         os.nice(10)  # streams come first
-        told.listen()
-        if config.control is not None:
-            told.heard.wait(_FIRST_S)
+        proxy.listen(first=config.control is not None)
     if args.once:
-        look = asyncio.run(looked_once(args.config, config, lambda: told.running))
+        look = asyncio.run(looked_once(args.config, config, proxy.told))
         _say(look, as_json=args.json)
         return 0 if look.outcome in {"same", "accepted"} else 2
-    asyncio.run(_beside(args.config, config, told, as_json=args.json))
+    asyncio.run(_beside(args.config, config, proxy, as_json=args.json))
     return 0
 
 
-async def looked_once(file: Path, config: Config, running: Callable[[], Running]) -> Look:
+async def looked_once(file: Path, config: Config, told: Callable[[], Told]) -> Look:
     """Look once, and return what came of it.
 
     Raises:
         ControlError: the node's key can't be used.
     """
-    async with _looking(file, config, running) as look:
+    async with _looking(file, config, told) as look:
         return await look()
 
 
-async def _beside(file: Path, config: Config, told: _Told, *, as_json: bool) -> None:
+async def _beside(file: Path, config: Config, proxy: _Proxy, *, as_json: bool) -> None:
     """Do all that is done beside a proxy, each as a task, for ever."""
-    async with _looking(file, config, lambda: told.running) as look, asyncio.TaskGroup() as tasks:
+    async with _looking(file, config, proxy.told) as look, asyncio.TaskGroup() as tasks:
         tasks.create_task(_again_and_again(look, config, as_json=as_json))
         if config.control is not None:
             tasks.create_task(_ship(config, as_json=as_json))
@@ -133,7 +145,7 @@ async def _again_and_again(look: Callable[[], Awaitable[Look]], config: Config, 
 
 @asynccontextmanager
 async def _looking(
-    file: Path, config: Config, running: Callable[[], Running]
+    file: Path, config: Config, told: Callable[[], Told]
 ) -> AsyncIterator[Callable[[], Awaitable[Look]]]:
     """Give what looks once: for the newest, or for what a control server names.
 
@@ -151,7 +163,7 @@ async def _looking(
         key = await asyncio.to_thread(NodeKey.load, control.node, Path(control.key))
         client = await stack.enter_async_context(opened_client(control, key))
         follower = follower_of(file, settings, _fetcher(control, settings, key))
-        yield Agent(settings, follower, client, running).step
+        yield Agent(settings, follower, client, told).step
 
 
 def _fetcher(control: ControlSettings, settings: BundleSettings, key: NodeKey) -> Callable[[], fetching.Fetcher]:

@@ -117,6 +117,7 @@ def _have_bundle(file: Path, config: Config, name: str) -> None:
     else:
         return
     try:
+        from checkstream.app.agent import Told  # noqa: PLC0415
         from checkstream.app.force import configuration_hash  # noqa: PLC0415 - only where there are bundles
         from checkstream.cli.bundle_follow import looked_once  # noqa: PLC0415 - needs an extra
         from checkstream.control.attestation import Running  # noqa: PLC0415
@@ -124,7 +125,7 @@ def _have_bundle(file: Path, config: Config, name: str) -> None:
         raise BundleError("`bundles` needs the extra `checkstream[bundles]`; install it") from error
     sys.stderr.write(f"checkstream serve: looking for a bundle: {str(lacks).partition(chr(10))[0]}\n")
     running = Running(configuration=configuration_hash(config))
-    step = asyncio.run(looked_once(file, config, lambda: running))
+    step = asyncio.run(looked_once(file, config, lambda: Told(running)))
     if step.outcome not in {"same", "accepted"}:
         raise BundleError(f"no bundle `{name}` can be had: {step.reason}")
 

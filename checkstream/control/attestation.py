@@ -24,6 +24,8 @@ class Figures(_Strict, frozen=True, kw_only=True):
 
     run: Annotated[str, Meta(min_length=1, max_length=64)]
     """Names the run of the proxy under this bundle: in another run they begin at 0."""
+    age_s: _Count = 0
+    """How long ago that run began."""
     exchanges: _Count = 0
     refusals: _Count = 0
     """Prompts that were refused."""

@@ -56,7 +56,7 @@ async def _run(config_file: Path, said: Said, tell: Tell | None) -> int | None:
         )
     except OSError:
         return None
-    telling = None if tell is None else asyncio.get_running_loop().create_task(_keep_told(process, tell))
+    telling = None if tell is None else asyncio.get_running_loop().create_task(_keep_told(process, tell, said.log))
     try:
         if process.stdout is not None:
             while line := await process.stdout.readline():
@@ -74,11 +74,18 @@ async def _run(config_file: Path, said: Said, tell: Tell | None) -> int | None:
         await _end(process)
 
 
-async def _keep_told(process: asyncio.subprocess.Process, tell: Tell) -> None:
-    """Tell a process again and again, a line each time, until it is gone."""
+async def _keep_told(process: asyncio.subprocess.Process, tell: Tell, log: Log) -> None:
+    """Tell a process again and again, a line each time, until it is gone; what can't be told is told later."""
     with contextlib.suppress(OSError):
         while process.stdin is not None:
-            process.stdin.write(msgspec.json.encode(await tell()) + b"\n")
+            line, failed = b"", None
+            try:
+                line = msgspec.json.encode(await tell()) + b"\n"
+            except Exception as error:  # noqa: BLE001 - whatever it is, the control server hears that nothing is told
+                failed = error
+            if failed is not None:
+                log.error("bundle.tell_failed", exc_info=failed)
+            process.stdin.write(line)
             await process.stdin.drain()
             await asyncio.sleep(_TELL_S)
 
@@ -103,7 +110,7 @@ class Said:
 
     def __init__(self, log: Log, metrics: Metrics) -> None:
         """Nothing has been said."""
-        self._log = log
+        self.log = log
         self._metrics = metrics
         self._last = ("", "", "")
         self._shipping = ("sent", "")
@@ -116,16 +123,16 @@ class Said:
         self._metrics.telemetry_records.of("skipped").inc(shipped.skipped)
         self._metrics.telemetry_waiting.set(shipped.waiting)
         if shipped.skipped:
-            self._log.error("telemetry.skipped", records=shipped.skipped, waiting_bytes=shipped.waiting)
+            self.log.error("telemetry.skipped", records=shipped.skipped, waiting_bytes=shipped.waiting)
         now = "sent" if shipped.shipping == "idle" else shipped.shipping, shipped.reason
         before, self._shipping = self._shipping, now
         if now == before:
             return
         if shipped.reason:
-            tell = self._log.warning if shipped.shipping == "unreachable" else self._log.error
+            tell = self.log.warning if shipped.shipping == "unreachable" else self.log.error
             tell(f"telemetry.{shipped.shipping}", reason=shipped.reason, waiting_bytes=shipped.waiting)
         else:
-            self._log.info("telemetry.sent", waiting_bytes=shipped.waiting)
+            self.log.info("telemetry.sent", waiting_bytes=shipped.waiting)
 
     def hear(self, look: Look) -> None:
         """Count what a look came to, and say it if that is news."""
@@ -136,10 +143,10 @@ class Said:
             return
         named = {"bundle": look.bundle, "version": look.version, "digest": look.digest[:12]}
         if look.outcome == "accepted":
-            self._log.info("bundle.accepted", **named)
+            self.log.info("bundle.accepted", **named)
         elif look.outcome == "refused":
-            self._log.error("bundle.refused", reason=look.reason, **named)
+            self.log.error("bundle.refused", reason=look.reason, **named)
         elif look.outcome == "unreachable":
-            self._log.warning("bundle.unreachable", bundle=look.bundle, reason=look.reason)
+            self.log.warning("bundle.unreachable", bundle=look.bundle, reason=look.reason)
         elif before[0] in {"refused", "unreachable"}:
-            self._log.info("bundle.current", **named)
+            self.log.info("bundle.current", **named)

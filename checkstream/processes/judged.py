@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import msgspec
 
@@ -22,13 +23,16 @@ _MOST_LABELS = 256
 class SinceBundle:
     """Counts anew for each bundle that comes in force, so that what is told is what was done under that one."""
 
-    def __init__(self, run: str, *, heir: bool = False) -> None:
+    def __init__(self, run: str, *, heir: bool = False, clock: Callable[[], float] = time.monotonic) -> None:
         """Begin with no bundle and nothing counted.
 
         Args:
             run: Names the proxy's run.
             heir: What has been counted before the first word was told by another, whose counts go on in these.
+            clock: In seconds.
         """
+        self._clock = clock
+        self._begun = clock()
         self._run = run
         self._heir = heir
         self._number = 0
@@ -41,6 +45,7 @@ class SinceBundle:
         if digest != self.digest:
             first = self.digest is None and not self._heir
             self._before = Tally() if first else counted
+            self._begun = self._begun if first else self._clock()
             self._number += 1
             self.digest = digest
 
@@ -59,7 +64,7 @@ class SinceBundle:
             configuration=status.configuration,
             programs=tuple(dict.fromkeys(route.program for route in status.routes if route.program))[:_MOST_LABELS],
             models=dict(list(status.model_hashes.items())[:_MOST_LABELS]),
-            figures=Figures(run=f"{self._run}.{self._number}", **since),
+            figures=Figures(run=f"{self._run}.{self._number}", age_s=int(self._clock() - self._begun), **since),
         )
 
 

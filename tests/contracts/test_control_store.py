@@ -66,7 +66,7 @@ class World:
         count = self.exchanges.setdefault(node, [0, 0])
         for place, n in enumerate(more.pop("counted", (0, 0))):
             count[place] += n
-        figures = {"run": "r", "exchanges": count[0], "stops": count[1]}
+        figures = {"run": "r", "age_s": 86_400, "exchanges": count[0], "stops": count[1]}
         given = {"bundle": bundle, "offered": OFFERED, "figures": figures, **more}
         return await fleets.attest(node, attestation(self.sequence, **given))
 

@@ -6,6 +6,7 @@ import json
 import subprocess
 import sys
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
@@ -61,10 +62,12 @@ class Site:
         control = {"url": self.control.url, "node": name, "key": "node.pem", "poll_s": 1}
         return {**config(self.llm.url, folder, ["bundle:chat"], chat_only=True), "bundles": bundles, "control": control}
 
-    def begin(self, name: str) -> Proxy:
-        """Start a node."""
-        self.proxies[name] = self.stack.enter_context(running(Proxy(self.settings(name), self.folder / name)))
-        return self.proxies[name]
+    def begin(self, *names: str) -> None:
+        """Start nodes, at the same time."""
+        with ThreadPoolExecutor(len(names)) as threads:
+            started = threads.map(lambda name: Proxy(self.settings(name), self.folder / name), names)
+            for name, proxy in zip(names, started, strict=True):
+                self.proxies[name] = self.stack.enter_context(running(proxy))
 
     def attest(self, name: str) -> str:
         """Look once as a node that doesn't run, and return what is said."""
@@ -104,24 +107,25 @@ class Site:
         return content
 
 
-@pytest.fixture
-def site(tmp_path: Path, llm: Llm) -> Iterator[Site]:
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory, llm: Llm) -> Iterator[Site]:
+    """A fleet that had nothing, and has version 1 by its first rollout."""
     llm.put("said", {"choices": [{"content": "All is blue."}]})
     with ExitStack() as stack:
-        yield Site(tmp_path, llm, stack)
+        made = Site(tmp_path_factory.mktemp("control"), llm, stack)
+        assert "names no bundle yet; `checkstream control rollout FLEET 1` begins" in made.attest("n1")
+        number = made.rolled_out("1")
+        made.ask("POST", "/v1/promotions", "eve", {"rollout": number})
+        made.begin("n1", "n2")
+        until(lambda: made.fleet()["rollout"]["stage"] == "done" or None, what="the first rollout", timeout_s=30)
+        yield made
 
 
 def test_a_bundle_that_stops_everything_comes_back_from_its_canary_though_the_server_is_killed(site: Site) -> None:
-    """From a fleet that has nothing: the first bundle goes round, a bad one comes to the canary and back again."""
-    assert "names no bundle yet; `checkstream control rollout FLEET 1` begins" in site.attest("n1")
-    number = site.rolled_out("1")
-    site.ask("POST", "/v1/promotions", "eve", {"rollout": number})
     for name in ("n1", "n2"):
-        site.begin(name)
-        assert site.answer(name) == "All is blue."
-    until(lambda: site.fleet()["rollout"]["stage"] == "done" or None, what="the first rollout", timeout_s=30)
-    for _ in range(30):
-        site.answer("n1"), site.answer("n2")
+        assert (site.in_force(name), site.answer(name)) == ("retail@1", "All is blue.")
+        for _ in range(30):
+            site.answer(name)
     site.world.release(EVERYTHING, version="2")
     until(lambda: [each["version"] for each in site.fleet()["offered"]] == ["2", "1"], what="the offer", timeout_s=30)
     site.rolled_out("2")

@@ -68,8 +68,9 @@ class Fleets:
                 reason = "an old one was sent"
                 tables.note_event(session, now, kind="attestation_replayed", fleet=name, node=node, reason=reason)
                 return error
-            if before is not None and said.running.bundle:
-                counted = since(before.attestation.running.figures, said.running.figures)
+            if said.running.bundle:
+                figures = None if before is None else before.attestation.running.figures
+                counted = since(figures, said.running.figures)
                 tables.add_counts(session, name, said.running.bundle, now, counted)
             if why:
                 tables.note_event(session, now, kind="node_refused", fleet=name, node=node, reason=why)

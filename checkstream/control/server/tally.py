@@ -10,6 +10,7 @@ import msgspec
 from checkstream.control.attestation import Figures
 
 _PLAIN = ("exchanges", "refusals", "stops", "failures")
+_YOUNG_S = 600
 _MOST_SCORES = 1024
 """Classifiers and stages that are summed up; nodes with other models than each other have more than one of them."""
 
@@ -48,13 +49,13 @@ def tally_of(figures: Figures) -> Tally:
 def since(before: Figures | None, now: Figures | None) -> Tally:
     """Return what has been counted between two reports of a node.
 
-    A run that has begun since is counted from its beginning. Where nothing was known before, nothing is: it may have
-    run for months. What has fallen within a run can't be, and counts as a run that has begun.
+    A run that has begun since is counted from its beginning; so is one of which nothing was known before, if it is
+    young: an older one may have run for months. What has fallen within a run can't have, and counts as begun anew.
     """
-    if before is None or now is None:
+    if now is None or (before is None and now.age_s > _YOUNG_S):
         return Tally()
     whole = tally_of(now)
-    if before.run != now.run:
+    if before is None or before.run != now.run:
         return whole
     found = less(whole, tally_of(before))
     fell = min(

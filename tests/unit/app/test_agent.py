@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 import yaml
 
+from checkstream.app.agent import Told
 from checkstream.app.following import expanded
 from checkstream.cli.bundle_follow import _looking
 from checkstream.config import Config, load_config
@@ -30,6 +31,7 @@ class Node:
     def __init__(self, folder: Path, world: World, server: Server, name: str = "n1") -> None:
         self.folder = folder / name
         self.folder.mkdir()
+        self.silence = ""
         self.key = server.nodes[name]
         server.write_key(name, self.folder / "node.pem")
         (self.folder / "root.json").write_bytes(world.root)
@@ -53,8 +55,8 @@ class Node:
     @asynccontextmanager
     async def looking(self) -> AsyncIterator[Any]:
         config = await asyncio.to_thread(self.config)
-        running = Running(configuration="b" * 64)
-        async with _looking(self.folder / "checkstream.yaml", config, lambda: running) as look:
+        told = Told(Running(configuration="b" * 64), self.silence)
+        async with _looking(self.folder / "checkstream.yaml", config, lambda: told) as look:
             yield look
 
 
@@ -273,3 +275,13 @@ async def test_g27_a_server_can_not_name_what_is_not_signed(tmp_path: Path, worl
 
 def _current(node: Node) -> str:
     return expanded(node.config())[1]
+
+
+async def test_a_proxy_that_says_nothing_of_itself_is_shown(tmp_path: Path, world: World, made: Server) -> None:
+    async with made.serving() as server:
+        node = Node(tmp_path, world, server)
+        node.silence = "the proxy has said nothing of itself for 31 s"
+        async with node.looking() as look:
+            await look()
+        shown = (await asked("GET", server.url, "/v1/fleets/shop", person="gus"))[1]["nodes"][0]
+        assert shown["why"] == node.silence

@@ -50,12 +50,14 @@ def status(digest: str) -> Status:
 
 
 def test_each_bundle_is_told_what_was_done_under_it() -> None:
-    metrics, since = Metrics(), SinceBundle("r")
+    now = [100.0]
+    metrics, since = Metrics(), SinceBundle("r", clock=lambda: now[0])
 
     def told(digest: str) -> Running:
         return since.running(status(digest), counted_by(metrics))
 
     metrics.exchanges.of("chat", "complete").inc(3)
+    now[0] = 107.0
     one = told("1" * 64)
     assert (one.bundle, one.bundle_version, one.configuration) == ("1" * 64, "7", C)
     assert one.figures is not None
@@ -67,6 +69,7 @@ def test_each_bundle_is_told_what_was_done_under_it() -> None:
     assert two.figures is not None
     assert (two.figures.exchanges, two.figures.stops, sum(two.figures.times["policy"])) == (2, 2, 1)
     assert two.figures.run != one.figures.run
+    assert (one.figures.age_s, two.figures.age_s) == (7, 0)
     metrics.exchanges.of("chat", "stopped").inc(1)
     again = told("2" * 64)
     assert again.figures is not None

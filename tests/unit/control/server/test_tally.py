@@ -59,7 +59,8 @@ def test_what_fell_counts_as_begun_anew_and_nothing_is_ever_negative(before: Tal
 
 
 def test_what_was_before_the_first_report_does_not_count() -> None:
-    assert since(None, Figures(run="a", exchanges=9)) == Tally()
+    assert since(None, Figures(run="a", exchanges=9, age_s=601)) == Tally()
+    assert since(None, Figures(run="a", exchanges=9, age_s=600)).exchanges == 9  # it has just begun
     assert since(Figures(run="a"), None) == Tally()
 
 
