@@ -186,6 +186,9 @@ def test_an_engine_builds_the_same_image_twice_and_it_is_small(tmp_path: Path) -
         for _ in range(2)
     ]
     assert ids[0] == ids[1]
+    container = run("from", "it")
+    held = run("run", "--user", USER, container, "--", *_command(_of("ENTRYPOINT")[0]), "models", "verify")
+    assert {"injection", "reader", "safety"} <= {line.partition(":")[0] for line in held.splitlines()}
     sizes = {
         name: int(run("inspect", "--type", "image", "--format", "{{.Docker.Size}}", name)) for name in ("it", "base")
     }

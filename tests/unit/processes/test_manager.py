@@ -91,6 +91,17 @@ def third(monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
     return {"LISTEN_FDS": "1", "LISTEN_FDNAMES": "listen", "LISTEN_PID": str(PID)}
 
 
+def test_a_socket_of_both_families_is_taken_where_all_addresses_are_configured(third: dict[str, str]) -> None:
+    try:
+        one = socket.create_server(("::", 0), family=socket.AF_INET6, dualstack_ipv6=socket.has_dualstack_ipv6())
+    except OSError:
+        pytest.skip("this machine has no IPv6")
+    with one:
+        taken = take_sockets(third, PID, Server(listen="[::]:0", behind_gateway=True))["listen"]
+        assert taken[0].getsockname() == one.getsockname()
+        taken[0].detach()
+
+
 def _tcp(kind: int = socket.SOCK_STREAM) -> socket.socket:
     one = socket.socket(socket.AF_INET, kind)
     one.bind(("127.0.0.1", 0))
