@@ -30,6 +30,8 @@ NAMES = frozenset(
     }
 )  # fmt: skip
 """The metrics that are looked at."""
+_SUMMED_OVER = frozenset({"route", "model", "policy", "profile"})
+"""Labels that no page tells apart; with them a few dozen routes would have more counters than are kept."""
 _MOST = 5_000
 """Counters that are kept; more are not looked at."""
 
@@ -38,13 +40,14 @@ Key = tuple[str, tuple[tuple[str, str], ...]]
 
 
 def keyed(figures: Figures) -> dict[Key, float]:
-    """Return what was counted by name and labels, without the times at which counting began."""
-    return {
-        (sample.name, sample.labels): sample.value
-        for family in figures
-        for sample in family.samples
-        if not sample.name.endswith("_created")
-    }
+    """Return what was counted by name and those labels that are looked at, without the times when counting began."""
+    found: dict[Key, float] = {}
+    for family in figures:
+        for sample in family.samples:
+            if not sample.name.endswith("_created"):
+                key = sample.name, tuple(pair for pair in sample.labels if pair[0] not in _SUMMED_OVER)
+                found[key] = found.get(key, 0.0) + sample.value
+    return found
 
 
 class Moved(msgspec.Struct, frozen=True):

@@ -110,11 +110,29 @@ def test_the_metrics_that_are_looked_at_exist_and_are_all_that_is_collected() ->
     metrics.hold.of("chat").observe(0.01)
     told = tuple(some(metrics, NAMES))
     counted = keyed(told)
-    assert counted[(NAME, (("route", "chat"), ("status", "200")))] == 2
-    assert counted[("checkstream_hold_seconds_count", (("route", "chat"),))] == 1
+    assert counted[(NAME, (("status", "200"),))] == 2
+    assert counted[("checkstream_hold_seconds_count", ())] == 1
     assert {family.name for family in told} == {
         family.name
         for family in figures(metrics)
         if family.samples and family.name in {name.removesuffix("_total") for name in NAMES}
     }
     assert not [name for name, _ in counted if name.endswith("_created")]
+
+
+def test_a_rule_that_fires_is_seen_beside_however_many_routes_and_models() -> None:
+    metrics, ring = Metrics(), Ring()
+    for route in range(200):
+        metrics.hold.of(f"r{route}").observe(0.01)
+        metrics.added_ttft.of(f"r{route}").observe(0.01)
+        for model in range(10):
+            metrics.tokens.of(f"r{route}", f"m{model}", "out").inc(3)
+    ring.take(0.0, keyed(tuple(some(metrics, NAMES))))
+    metrics.verdicts.of("stop", "rule", "midstream", "enforce", "p@1").inc(2)
+    metrics.verdicts.of("stop", "rule", "midstream", "enforce", "p@2").inc(5)
+    metrics.tokens.of("r7", "m7", "out").inc(4)
+    ring.take(10.0, keyed(tuple(some(metrics, NAMES))))
+    moved = ring.moved()
+    assert moved.by_label("checkstream_verdicts_total", "rule_id") == {("rule",): 7}
+    assert moved.total("checkstream_tokens_total") == 4
+    assert ring.newest[("checkstream_hold_seconds_count", ())] == 200
