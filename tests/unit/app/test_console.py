@@ -71,8 +71,11 @@ async def test_g33_no_page_keeps_the_loop(tmp_path: Path, monkeypatch: pytest.Mo
         return default_config("http://127.0.0.1:9", listen="127.0.0.1:0", admin="127.0.0.1:0", log="json")
 
     async with App(read) as app, aiohttp.ClientSession() as session:
+        metrics = app._parts.metrics
         for at in range(MAX_SERIES):
-            app._parts.metrics.verdicts.of("redact", f"R-{at}", "midstream", "enforce").inc()
+            metrics.verdicts.of("redact", f"R-{at}", "midstream", "enforce", "p@1").inc()
+        for at in range(MAX_SERIES // 10):
+            metrics.hold.of(f"route{at}").observe(0.01)
         slow: dict[str, float] = {}
         for page in pages:
             taken: list[float] = []
