@@ -16,11 +16,13 @@ from checkstream.cli.parser import Parser
 from checkstream.demo.heard import SURFACES
 from checkstream.demo.page import MAX_COLUMNS, Page
 from checkstream.demo.play import play
+from checkstream.errors import BundleError
 
 _EXAMPLES = """examples:
   checkstream demo
   checkstream demo --surface anthropic    # or responses, or ollama
   checkstream demo --keep        # then talk to it with curl, until Ctrl-C
+  checkstream demo --fleet       # a control server, two proxies, and a bad bundle that is taken back
 """
 
 
@@ -34,6 +36,9 @@ def add_arguments(parser: Parser) -> None:
     parser.add_argument(
         "--surface", choices=sorted(SURFACES), default="openai", help="the API that is spoken (default: openai)"
     )
+    parser.add_argument(
+        "--fleet", action="store_true", help="show a control server and two proxies (needs `checkstream[bundles]`)"
+    )
     parser.add_argument("--keep", action="store_true", help="leave the proxy running until Ctrl-C")
 
 
@@ -45,13 +50,21 @@ def run(args: argparse.Namespace) -> int:
     """
     colours = sys.stdout.isatty() and "NO_COLOR" not in os.environ and os.environ.get("TERM") != "dumb"
     page = Page(shutil.get_terminal_size((MAX_COLUMNS, 24)).columns, colours=colours)
-    return uvloop.run(_interruptible(page, keep=args.keep, surface=args.surface))
+    return uvloop.run(_interruptible(page, keep=args.keep, surface=args.surface, fleet=args.fleet))
 
 
-async def _interruptible(page: Page, *, keep: bool, surface: str) -> int:
+async def _interruptible(page: Page, *, keep: bool, surface: str, fleet: bool) -> int:
     """Play until the end, or until SIGINT or SIGTERM; either way the servers are stopped."""
     loop = asyncio.get_running_loop()
-    playing = loop.create_task(play(page, _say, keep=keep, surface=surface))
+    if fleet:
+        try:
+            from checkstream.demo.fleet import play_fleet  # noqa: PLC0415 - only who asks for a fleet has the extra
+        except ModuleNotFoundError as error:
+            raise BundleError("`demo --fleet` needs the extra `checkstream[bundles]`; install it") from error
+
+        playing = loop.create_task(play_fleet(page, _say, keep=keep))
+    else:
+        playing = loop.create_task(play(page, _say, keep=keep, surface=surface))
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, playing.cancel)
     with contextlib.suppress(asyncio.CancelledError):

@@ -68,3 +68,17 @@ def _curl_url(text: str) -> str | None:
         if line.startswith("curl -N "):
             return line.split()[2].removesuffix("/v1/chat/completions")
     return None
+
+
+@pytest.mark.nightly
+def test_the_fleets_demo_shows_a_bad_bundle_coming_back(tmp_path: Path) -> None:
+    demo = Process("-m", "checkstream", "demo", "--fleet", cwd=tmp_path, env={"TMPDIR": str(tmp_path)})
+    code = demo.popen.wait(200)
+    left = demo.left()
+    demo.kill()
+    assert code == 0, demo.text
+    assert not left
+    for said in ("How long does a We don't speak of that.", "rolled_back  shop: 2: stops: ", "ok, 7 records"):
+        assert said in demo.text
+    assert "taken back" in demo.text.splitlines()[-1]
+    assert not list(tmp_path.iterdir())
