@@ -8,7 +8,7 @@ import shutil
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 import yaml
@@ -17,6 +17,7 @@ from grafana_foundation_sdk.cog.plugins import register_default_plugins
 from grafana_foundation_sdk.models.dashboard import Dashboard
 
 import checkstream
+from checkstream.control.alerts.conditions import Kind
 from checkstream.telemetry.metrics import SPECS, MetricSpec
 from deploy.grafana.__main__ import BOARDS, LEFT_OUT, file_of, text_of
 from deploy.grafana.model import COLUMNS, Board, Panel
@@ -182,7 +183,8 @@ def test_every_alert_says_what_it_is_and_where_its_page_is() -> None:
 
 def test_the_runbook_has_a_section_for_each_alert_and_no_other() -> None:
     sections = re.split(r"^## ", (DEPLOY / "RUNBOOK.md").read_text("utf-8"), flags=re.MULTILINE)[1:]
-    assert [section.partition("\n")[0] for section in sections] == list(ALERTS)
+    of_control = [kind.replace("_", "-") for kind in get_args(Kind)]
+    assert [section.partition("\n")[0] for section in sections] == [*ALERTS, *of_control]
     for section in sections:
         assert re.findall(r"^\*\*(.*?)\.\*\* ", section, flags=re.MULTILINE) == ["Meaning", "First look", "Remedy"]
 
