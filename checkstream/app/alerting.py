@@ -76,8 +76,8 @@ def _mailbox(mail: MailSettings, to: str) -> Mailbox:
     )
 
 
-async def turn(alerting: Alerting, log: Log) -> None:
-    """Look at alerts once, and send what is due.
+async def look(alerting: Alerting, log: Log) -> None:
+    """Look at alerts once.
 
     Raises:
         ControlUnusable: the store can't be used.
@@ -85,5 +85,13 @@ async def turn(alerting: Alerting, log: Log) -> None:
     for notice in await alerting.look():
         finding = notice.finding
         log.warning("alert", state=notice.event, key=finding.key, severity=finding.severity, says=finding.says)
+
+
+async def send(alerting: Alerting) -> None:
+    """Send what is due. Apart from looking, which waits for no receiver.
+
+    Raises:
+        ControlUnusable: the store can't be used.
+    """
     while await alerting.send_due():
         pass

@@ -24,7 +24,7 @@ from checkstream.api.repository import BUNDLES, RepositoryFiles
 from checkstream.api.reviews import ReviewsApi
 from checkstream.api.rollouts import RolloutsApi
 from checkstream.api.telemetry import TelemetryApi
-from checkstream.app.alerting import open_alerting, turn
+from checkstream.app.alerting import look, open_alerting, send
 from checkstream.app.keeping import keep
 from checkstream.app.parts import open_journal
 from checkstream.audit.journal import Journal
@@ -46,7 +46,7 @@ _TIMES = Times(header_s=10.0, write_s=30.0)
 _REQUESTS, _HELD_BYTES, _BODY_BYTES = 1024, 1 << 28, 1 << 20
 _DRAIN_S = 10.0
 _TICK_S = 2.0
-"""How often rollouts are looked at."""
+"""How often rollouts are looked at, and notices sent that are due."""
 _LOOK_S = 15.0
 """How often it is looked who is silent, and what is old."""
 
@@ -137,7 +137,8 @@ async def serve_control(config: ControlConfig, log: Log) -> AsyncIterator[str]:
         try:
             async with _beside(
                 keep(acts.tick, _TICK_S, "rollouts", log),
-                keep(partial(turn, alerting, log), config.alerts.every_s, "alerts", log),
+                keep(partial(look, alerting, log), config.alerts.every_s, "alerts", log),
+                keep(partial(send, alerting), _TICK_S, "notices", log),
                 keep(telemetry.look, _LOOK_S, "telemetry", log),
                 keep(reviewing.draw, _LOOK_S, "reviews", log),
             ):

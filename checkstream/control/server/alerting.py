@@ -8,6 +8,7 @@ last one kept. INVARIANT: a notice leaves the table when its receiver has said t
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Literal
@@ -30,6 +31,8 @@ _LEASE_MS = 120_000
 _FIRST_MS, _LONGEST_MS = 5_000, 900_000
 """Between two tries: twice as long each time."""
 _AT_ONCE = 20
+_TURN_S = 30.0
+"""So long after its turn began a receiver is sent nothing more in it, so that one that hangs keeps nobody for long."""
 _MOST_SILENCES = 1000
 _TROUBLE = msgspec.json.Decoder(Trouble)
 _NOTICE = msgspec.json.Decoder(Notice)
@@ -168,8 +171,18 @@ class Alerting:
         Raises:
             ControlUnusable: the store can't be used.
         """
-        arrived = 0
+        of: dict[str, list[_Due]] = {}
         for due in await self._database.transact(self._claim):
+            of.setdefault(due.channel, []).append(due)
+        return sum(await asyncio.gather(*map(self._send_to, of.values())))
+
+    async def _send_to(self, waiting: Sequence[_Due]) -> int:
+        """Send to one receiver, in order, beside all others; return how many arrived."""
+        clock, arrived = asyncio.get_running_loop().time, 0
+        end = clock() + _TURN_S
+        for due in waiting:
+            if clock() > end:  # what is left comes again when its lease is over
+                break
             failure = await self._sent(due)
             arrived += not failure
             await self._database.transact(partial(self._settle, due, failure))

@@ -109,3 +109,31 @@ async def test_a_secret_that_holds_no_key_ends_the_start(tmp_path: Path) -> None
     with pytest.raises(NoticeUnsent, match="no key in base64"):
         async with server.serving():
             pass
+
+
+async def test_a_receiver_that_never_answers_keeps_no_other_waiting(
+    tmp_path: Path, calls: tuple[str, asyncio.Queue[Call]]
+) -> None:
+    url, got = calls
+    (tmp_path / "secret").write_text("a secret of some length")
+    connected = asyncio.Event()
+
+    async def hang(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        connected.set()
+        await reader.read()
+        writer.close()
+
+    deaf = await asyncio.start_server(hang, "127.0.0.1", 0)
+    server = Server(tmp_path)
+    server.written["alerts"] = alerts(url)
+    other = {"webhook": {"url": f"http://127.0.0.1:{deaf.sockets[0].getsockname()[1]}/", "secret": {"file": "secret"}}}
+    server.written["alerts"]["to"] = {"deaf": other, **server.written["alerts"]["to"]}
+    async with deaf, server.serving():
+        for node in ("n1", "n2"):  # each is refused, one after the other
+            refused = attestation(1, package="e" * 64)
+            assert (await asked("POST", server.url, ATTEST, refused, node=server.nodes[node]))[0] == 403
+        keys = {(await told(got))["data"]["key"] for _ in range(2)}
+        assert keys == {"node_refused:shop/n1", "node_refused:shop/n2"}
+        assert connected.is_set()
+        waiting = (await asked("GET", server.url, "/v1/alerts", person="gus"))[1]["waiting"]
+        assert waiting == [], "the deaf one has not even timed out once"
