@@ -25,8 +25,8 @@ _TELL_S = 2.0
 """How old what is told of the proxy may be."""
 
 
-Tell = Callable[[], Awaitable[Running]]
-"""Returns what the proxy has in force, and what it has counted."""
+Tell = Callable[[], Awaitable[Running | None]]
+"""Returns what the proxy has in force, and what it has counted; None: nobody knows at the moment."""
 
 
 async def follow(config_file: Path, log: Log, metrics: Metrics, tell: Tell | None) -> None:
@@ -74,20 +74,21 @@ async def _run(config_file: Path, said: Said, tell: Tell | None) -> int | None:
         await _end(process)
 
 
-async def _keep_told(process: asyncio.subprocess.Process, tell: Tell, log: Log) -> None:
+async def _keep_told(process: asyncio.subprocess.Process, tell: Tell, log: Log, every_s: float = _TELL_S) -> None:
     """Tell a process again and again, a line each time, until it is gone; what can't be told is told later."""
     with contextlib.suppress(OSError):
         while process.stdin is not None:
             line, failed = b"", None
             try:
-                line = msgspec.json.encode(await tell()) + b"\n"
+                if (running := await tell()) is not None:
+                    line = msgspec.json.encode(running) + b"\n"
             except Exception as error:  # noqa: BLE001 - whatever it is, the control server hears that nothing is told
                 failed = error
             if failed is not None:
                 log.error("bundle.tell_failed", exc_info=failed)
             process.stdin.write(line)
             await process.stdin.drain()
-            await asyncio.sleep(_TELL_S)
+            await asyncio.sleep(every_s)
 
 
 async def _end(process: asyncio.subprocess.Process) -> None:

@@ -162,9 +162,11 @@ class Parent:
             await stop.wait()
         return 0
 
-    async def _told_of_all(self) -> Running:
-        """Return what all workers have in force, and what a rollout is judged by."""
+    async def _told_of_all(self) -> Running | None:
+        """Return what all workers have in force, and what a rollout is judged by; None: no worker says anything."""
         status = await self._whole.shown()
+        if not status.configuration:  # all have ended, or are late: that is no other bundle, nor a count from 0
+            return None
         is_new = status.bundle_digest != self._since.digest  # else what they have told last is new enough
         return self._since.running(status, counted_in(await self._whole.counted() if is_new else self._whole.known()))
 
