@@ -131,6 +131,20 @@ async def test_a_good_bundle_goes_round(world: World) -> None:
     assert (report.bad, report.records) == (None, 4)
 
 
+async def test_a_first_bundle_that_was_taken_back_can_be_asked_for_again(world: World) -> None:
+    async with world.served() as (fleets, acts):
+        await everyone(world, fleets, "")
+        first = await acts.propose(EVE, "shop", "v2", "")
+        await acts.approve(ROB, first.id, "")
+        await acts.promote(EVE, first.id, "")
+        assert await everyone(world, fleets, TWO) == [TWO] * 3
+        back = await acts.roll_back(EVE, first.id, "too strict")
+        assert back.why == "eve: too strict; there was no bundle before this one, so nodes that have it keep it"
+        assert await everyone(world, fleets, TWO) == [""] * 3
+        again = await acts.propose(EVE, "shop", "v2", "it was right")
+        assert (again.stage, again.before) == ("proposed", "")
+
+
 async def test_a_bad_bundle_is_taken_back_by_itself(world: World) -> None:
     async with world.served() as (fleets, acts):
         await begun(world, fleets, acts)

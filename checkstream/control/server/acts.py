@@ -74,7 +74,7 @@ class Acts:
                     f"rollout {newest[0]} of `{newest[1].version}` is {newest[1].stage}; end it first, or roll it back"
                 )
             before = _settled(None if newest is None else newest[1], known)
-            if before.digest == wanted.digest and newest is not None:
+            if newest is not None and _settled(newest[1], {}).digest == wanted.digest:
                 raise ActConflicts(f"`{wanted.version}` is what fleet `{name}` is to have already")
             if before.digest == wanted.digest:
                 before = _NONE

@@ -102,6 +102,8 @@ def promoted(rollout: Rollout, nodes: Iterable[str], rings: Sequence[Ring]) -> R
 
 def rolled_back(rollout: Rollout, why: str) -> Rollout:
     """Take a rollout back."""
+    if rollout.stage != "proposed" and not rollout.before:
+        why += "; there was no bundle before this one, so nodes that have it keep it"
     return msgspec.structs.replace(rollout, stage="rolled_back", why=why)
 
 
