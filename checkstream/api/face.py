@@ -64,6 +64,8 @@ _STATUS: Mapping[type[Exception], tuple[int, str]] = {
     ConfigError: (503, "not_ready"),
     ControlUnusable: (503, "store_unavailable"),
 }
+STORE_FAILS = "the server's store can't be used; ask again later: the operator's log says what failed"
+"""What is told of it; hosts and paths are nobody's business."""
 _LEFT = 499
 """What is counted where the caller has left: nobody reads it."""
 _RETRY_S = {429: "1", 503: "5"}
@@ -125,7 +127,7 @@ class Face:
         """Return what a caller is told: of a store that fails neither hosts nor users, which its operator is told."""
         told = str(error)
         if isinstance(error, ControlUnusable):
-            told = "the server's store can't be used; ask again later: the operator's log says what failed"
+            told = STORE_FAILS
         elif isinstance(error, EvidenceError):
             told = "the evidence or the history can't be used; ask again later: the operator's log says what failed"
         elif isinstance(error, StepFailed):

@@ -9,7 +9,7 @@ from pathlib import Path
 from aiohttp import hdrs
 from aiohttp.web import BaseRequest, FileResponse, StreamResponse
 
-from checkstream.api.face import problem, status_of
+from checkstream.api.face import STORE_FAILS, problem, status_of
 from checkstream.api.nodes import Nodes
 from checkstream.errors import CallerUnknown, ControlUnusable, NodeRefused
 
@@ -34,7 +34,7 @@ class RepositoryFiles:
             self._nodes.require(request, b"")
             await self._admit(node)
         except (CallerUnknown, NodeRefused, ControlUnusable) as error:
-            return problem(*status_of(error), str(error))
+            return problem(*status_of(error), STORE_FAILS if isinstance(error, ControlUnusable) else str(error))
         if request.method != "GET":
             return problem(405, "method_not_allowed", "bundles are read with GET")
         file = await asyncio.to_thread(self._found, path)

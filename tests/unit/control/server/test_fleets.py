@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import sqlite3
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -165,3 +166,16 @@ async def test_a_file_that_is_wrong_says_what_to_do(tmp_path: Path, change: dict
     with pytest.raises(ConfigError, match=says):
         async with serve_control(load_control(made.config_file()), open_log("json", io.BytesIO())):
             pytest.fail("it serves")
+
+
+async def test_who_asks_for_bundles_is_not_told_where_a_store_is_that_fails(tmp_path: Path) -> None:
+    server = Server(tmp_path)
+    server.written["repository"] = "public"
+    async with server.serving():
+        with sqlite3.connect(tmp_path / "var" / "control.db") as store:
+            store.execute("drop table nodes")
+        status, body = await asked("GET", server.url, "/bundles/timestamp.json", node=server.nodes["n1"])
+    assert (status, body["error"]["code"]) == (503, "store_unavailable")
+    assert "operator" in body["error"]["message"]
+    assert "control.db" not in body["error"]["message"]
+    store.close()
