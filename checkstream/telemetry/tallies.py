@@ -41,7 +41,7 @@ class Tally:
 
 
 class Tallies(Collector):
-    """A histogram with labels. Belongs to one thread."""
+    """A histogram with labels. One thread counts; any may collect."""
 
     def __init__(self, name: str, told: str, labels: Sequence[str], bounds: Sequence[float]) -> None:
         """Begin with nothing counted.
@@ -75,6 +75,6 @@ class Tallies(Collector):
     def collect(self) -> Iterator[HistogramMetricFamily]:
         """Yield what has been counted."""
         family = HistogramMetricFamily(*self._head, labels=self._labels)
-        for values, tally in self._tallies.items():
+        for values, tally in self._tallies.copy().items():  # in one step: others come while this goes on
             family.add_metric(values, *tally.told)
         yield family
