@@ -168,7 +168,7 @@ class App:
             self._note(StopEntry(reason="failed" if failure[0] else "stopped"))
         finally:
             if self._member is not None:
-                await self._member.leave(self.figures())
+                await self._member.leave(await self.figures())
             await self._open.aclose()
 
     async def run(self) -> None:
@@ -305,16 +305,12 @@ class App:
     async def metrics(self) -> bytes:
         """Return what is counted, in the Prometheus text format."""
         self._parts.observe()
-        told: list[bytes] = []
-        for family in self._parts.metrics.rendering():
-            told.append(family)
-            await asyncio.sleep(0)  # all of them at once would keep streams waiting
-        return b"".join(told)
+        return await asyncio.to_thread(self._parts.metrics.render)
 
-    def figures(self) -> bytes:
+    async def figures(self) -> bytes:
         """Return what is counted, for another process."""
         self._parts.observe()
-        return told(self._parts.metrics)
+        return await asyncio.to_thread(told, self._parts.metrics)
 
     async def _told_of_itself(self) -> Running:
         """Return what is in force, and what a rollout is judged by."""

@@ -48,9 +48,9 @@ class OneOfMany:
         """Return what is in force, and how much runs."""
         return msgspec.msgpack.encode(self._app.status())
 
-    def told_metrics(self) -> bytes:
+    async def told_metrics(self) -> bytes:
         """Return all that is counted."""
-        return self._app.figures()
+        return await self._app.figures()
 
     async def told_entries(self, count: int) -> bytes:
         """Return the latest entries of the audit chain, as JSON."""

@@ -15,7 +15,7 @@ from checkstream.config import OtlpSettings, reveal
 from checkstream.telemetry.logs import Log
 from checkstream.telemetry.metrics import Metrics
 from checkstream.telemetry.otlp import Otlp, OtlpTarget
-from checkstream.telemetry.totals import Family, family_of
+from checkstream.telemetry.totals import figures
 from checkstream.telemetry.traces import Tracer
 
 
@@ -57,11 +57,7 @@ class Telling:
 
     async def _tell_once(self, observe: Callable[[], None]) -> None:
         observe()
-        told: list[Family] = []
-        for family in self._metrics.registry.collect():
-            told.append(family_of(family))
-            await asyncio.sleep(0)  # all of them at once would keep streams waiting
-        self._otlp.put_metrics(tuple(told))
+        self._otlp.put_metrics(await asyncio.to_thread(figures, self._metrics))
 
     async def close(self) -> None:
         """Tell what is left, for a moment."""

@@ -27,7 +27,7 @@ class Inside(Protocol):
     def told_status(self) -> bytes:
         """Return what is in force, and how much runs."""
 
-    def told_metrics(self) -> bytes:
+    async def told_metrics(self) -> bytes:
         """Return all that is counted."""
 
     async def told_entries(self, count: int) -> bytes:
@@ -166,7 +166,7 @@ async def _done(ask: Ask, inside: Inside) -> bytes:
         case "status":
             return inside.told_status()
         case "metrics":
-            return inside.told_metrics()
+            return await inside.told_metrics()
         case "audit":
             return await inside.told_entries(ask.number)
         case "policies":

@@ -202,17 +202,6 @@ def _head(name: str) -> tuple[str, str]:
     return spec.name, spec.help
 
 
-class _Alone(Collector):
-    """Collects one family."""
-
-    def __init__(self, family: Metric) -> None:
-        self._family = family
-
-    def collect(self) -> Iterable[Metric]:
-        """Return it."""
-        return (self._family,)
-
-
 class Metrics:
     """The metrics of one process. Plain attributes, so that the hot path counts without a look-up."""
 
@@ -299,11 +288,6 @@ class Metrics:
         yield from self.check.collect()
         yield from self.policy.collect()
 
-    def rendering(self) -> Iterator[bytes]:
-        """Yield all metrics in the Prometheus text format, a family at a time: others may have their turn between."""
-        for family in self.registry.collect():
-            yield generate_latest(_Alone(family))
-
     def render(self) -> bytes:
-        """Return all metrics in the Prometheus text format."""
-        return b"".join(self.rendering())
+        """Return all metrics in the Prometheus text format. Takes long where there are many: not for the event loop."""
+        return generate_latest(self.registry)

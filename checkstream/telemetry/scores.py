@@ -7,6 +7,7 @@ number of names, `MOST` at the most.
 
 from __future__ import annotations
 
+import threading
 import time
 from array import array
 from bisect import bisect_left
@@ -33,7 +34,7 @@ class Tally:
 
 
 class Scores:
-    """Counts the scores of one process. Belongs to one thread."""
+    """Counts the scores of one process. One thread counts; any may ask what there is."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         """Begin with none; `clock` gives seconds."""
@@ -43,6 +44,8 @@ class Scores:
         self._before: dict[int, dict[Key, array[int]]] = {self._hour: {}}
         """Hour -> what had been counted when it began; the day has so many hours, the oldest first."""
         self._expected: Mapping[Key, Counts] = {}
+        self._turning = threading.RLock()
+        """Held while hours begin and end."""
 
     def count(self, scores: Mapping[str, float], stage: str) -> None:
         """Count what was said of one text, by `model.label`."""
@@ -63,34 +66,38 @@ class Scores:
         """Say what scores are held against; the day of those begins anew for which that is not what it was."""
         if reference == self._expected:
             return
-        self._turn()
-        counted = self.total
-        for key in (reference.keys() | self._expected.keys()) & counted.keys():
-            if reference.get(key) != self._expected.get(key):
-                for before in self._before.values():
-                    before[key] = array("Q", counted[key].counts)
-        self._expected = reference
+        with self._turning:
+            self._turn()
+            counted = self.total
+            for key in (reference.keys() | self._expected.keys()) & counted.keys():
+                if reference.get(key) != self._expected.get(key):
+                    for before in self._before.values():
+                        before[key] = array("Q", counted[key].counts)
+            self._expected = reference
 
     def _turn(self) -> None:
         """Begin an hour, if it is one, and forget those that are not of its day."""
-        now = int(self._clock() // _HOUR_S)
-        if now == self._hour:
-            return
-        self._hour = now
-        self._before[now] = {key: array("Q", tally.counts) for key, tally in self.total.items()}
-        for hour in [hour for hour in self._before if hour <= now - _HOURS]:
-            del self._before[hour]
+        with self._turning:
+            now = int(self._clock() // _HOUR_S)
+            if now == self._hour:
+                return
+            self._hour = now
+            self._before[now] = {key: array("Q", tally.counts) for key, tally in self.total.items()}
+            for hour in [hour for hour in self._before if hour <= now - _HOURS]:
+                del self._before[hour]
 
     @property
     def total(self) -> dict[Key, Tally]:
         """All that was counted."""
-        return {(name, stage): tally for stage, tallies in self._tallies.items() for name, tally in tallies.items()}
+        every = self._tallies.items()
+        return {(name, stage): tally for stage, tallies in every for name, tally in tallies.copy().items()}
 
     @property
     def today(self) -> dict[Key, list[int]]:
         """What the last 24 hours have, the one that runs and 23 before it."""
-        self._turn()
-        begun = next(iter(self._before.values()))
+        with self._turning:
+            self._turn()
+            begun = next(iter(self._before.values()))
         none = array("Q", bytes(8 * BINS))
         return {
             key: [now - before for now, before in zip(tally.counts, begun.get(key, none), strict=True)]
@@ -100,4 +107,5 @@ class Scores:
     @property
     def reference(self) -> dict[Key, Counts]:
         """What the scores are held against, of those that have been counted."""
-        return {key: self._expected[key] for key in self.total if key in self._expected}
+        expected = self._expected
+        return {key: expected[key] for key in self.total if key in expected}

@@ -57,7 +57,7 @@ def heard(body: bytes) -> Figures:
 
 
 def figures(metrics: Metrics) -> Figures:
-    """Return the figures of this process."""
+    """Return the figures of this process. Any thread may ask; it takes long where there are many."""
     return tuple(map(family_of, metrics.registry.collect()))
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -13,10 +14,13 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from checkstream.app import App
-from checkstream.config import load_config
+from checkstream.app.telling import Telling
+from checkstream.config import OtlpSettings, load_config
 from checkstream.demo.llm import ScriptedLlm
 from checkstream.demo.scenario import Scenario, read_scenario
 from checkstream.errors import PolicyError
+from checkstream.telemetry.totals import Figures
+from tests.watchdog import MOST_S, pace, watched_loop
 
 POLICY = """
 pack: {name: t, version: 1.0.0}
@@ -149,3 +153,39 @@ async def test_what_is_in_force_and_how_much_there_may_be_is_told(tmp_path: Path
         found = await told(session, proxy)
     assert found["checkstream_route_policies"] == {(("policy", "t@2.0.0"), ("route", "c")): 1}
     assert found["checkstream_reloads_total"] == {(("outcome", "accepted"),): 1, (("outcome", "refused"),): 1}
+
+
+class Kept:
+    """Takes what a collector would be told."""
+
+    def __init__(self) -> None:
+        self.figures: list[Figures] = []
+
+    def put(self, _: object) -> None:
+        raise AssertionError("no exchange has run")
+
+    def put_metrics(self, figures: Figures) -> None:
+        self.figures.append(figures)
+
+
+async def test_g33_whoever_is_told_what_was_counted_of_many_routes_and_models_the_loop_goes_on(tmp_path: Path) -> None:
+    async with serving(tmp_path, LONG) as (proxy, _):
+        metrics = proxy._parts.metrics
+        for route in range(20):
+            for model in range(20):
+                metrics.ttft.of(f"r{route}", f"m{model}").observe(0.2)
+        metrics.scores.count({f"own.label{number}": 0.3 for number in range(100)}, "midstream")
+        kept = Kept()
+        telling = Telling(OtlpSettings(endpoint="http://127.0.0.1:9"), kept, metrics)  # type: ignore[arg-type]
+        slow: dict[str, float] = {}
+        ways = {"scrape": proxy.metrics, "parent": proxy.figures, "collector": lambda: telling._tell_once(lambda: None)}
+        for way, tell in ways.items():
+            taken: list[float] = []
+            while len(taken) < 4 and min(taken, default=1.0) > MOST_S:
+                with watched_loop() as steps:
+                    await asyncio.create_task(tell())
+                taken.append(max(steps) / pace())
+            slow[way] = min(taken)
+        assert b'checkstream_ttft_seconds_count{model="m7",route="r7"} 1.0' in await proxy.metrics()
+    assert {way: round(1000 * each, 1) for way, each in slow.items() if each > MOST_S} == {}
+    assert any(family.name == "checkstream_ttft_seconds" for family in kept.figures[0])

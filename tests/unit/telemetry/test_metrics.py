@@ -23,16 +23,6 @@ def samples(metrics: Metrics) -> dict[tuple[str, tuple[tuple[str, str], ...]], f
     }
 
 
-def test_metrics_are_told_a_family_at_a_time_and_are_the_same_together() -> None:
-    """So that a scrape of many scores keeps no stream waiting for all of them (G33)."""
-    metrics = Metrics()
-    metrics.scores.count({f"own.label{number}": 0.3 for number in range(20)}, "midstream")
-    parts = list(metrics.rendering())
-    assert b"".join(parts) == metrics.render() == generate_latest(metrics.registry)
-    assert all(part.startswith(b"# HELP ") for part in parts)
-    assert len(parts) > len(SPECS) / 2
-
-
 def test_the_readme_lists_every_metric_as_it_is() -> None:
     rows = [line for line in README.read_text("utf-8").splitlines() if line.startswith("| `checkstream_")]
     expected = [
