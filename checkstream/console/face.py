@@ -103,15 +103,15 @@ class Console:
         return response
 
     async def _log_in(self, request: BaseRequest, _: str) -> StreamResponse:
-        wait_s = self._access.wait_s(request)
+        if not self._access.may_send(request):
+            return await self._login_page(request, "", "This was not sent by the login page. Try again here.", 403)
+        form = await self._shell.form(request)
+        wait_s = self._access.wait_s(request)  # only now, or of many that come at once none would have failed yet
         if wait_s:
             fault = f"Too many tokens were wrong. Try again in {int(wait_s) + 1} s."
             response = await self._login_page(request, "", fault, 429)
             response.headers[hdrs.RETRY_AFTER] = str(int(wait_s) + 1)
             return response
-        if not self._access.may_send(request):
-            return await self._login_page(request, "", "This was not sent by the login page. Try again here.", 403)
-        form = await self._shell.form(request)
         cookie = self._access.log_in(request, form.get("token", "")) if form is not None else None
         if cookie is None:
             return await self._login_page(request, "", "That is not the token of this listener.", 401)

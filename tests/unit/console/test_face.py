@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -118,6 +119,24 @@ async def test_who_guesses_tokens_waits(tmp_path: Path) -> None:
         async with session.post(login, data={"token": "secret"}, headers=OWN) as response:
             assert response.status == 429
             assert 0 < int(response.headers["retry-after"]) <= 60
+
+
+async def test_who_guesses_many_tokens_at_once_waits_as_well(tmp_path: Path) -> None:
+    async with asked(tmp_path, token="secret") as (session, url):
+        headers, go = OWN | {"content-type": "application/x-www-form-urlencoded"}, asyncio.Event()
+
+        async def slowly(number: int) -> AsyncIterator[bytes]:
+            yield b"token="
+            await go.wait()
+            yield b"%d" % number
+
+        async def guess(number: int) -> int:
+            return await status_of(session, f"{url}/console/login", "POST", data=slowly(number), headers=headers)
+
+        guesses = [asyncio.create_task(guess(number)) for number in range(20)]
+        await asyncio.sleep(0.2)  # so that all of them have begun
+        go.set()
+        assert sorted(await asyncio.gather(*guesses)) == [401] * 5 + [429] * 15
 
 
 @pytest.mark.parametrize(
