@@ -12,7 +12,7 @@ import itertools
 import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Protocol
+from typing import BinaryIO, Protocol
 
 import msgspec
 
@@ -29,7 +29,9 @@ MOST_S = 5.0
 MOST_ROWS = 50
 _MOST_LINKS = 5000
 """Records between one and its head; heads are signed each second."""
-_MOST_HEADS_BYTES = 256 * 1024 * 1024
+_MOST_HEADS_BYTES = 8 * 1024 * 1024
+"""Of heads that are read one by one, where their numbers don't grow as they should."""
+_HEADS_STEP = 64 * 1024
 _BLOCK = 256 * 1024
 _PAUSE_S = 0.0005
 _TIME_AT, _TIME_END = -32, -8
@@ -74,7 +76,7 @@ class Proof(msgspec.Struct, frozen=True, kw_only=True):
     after: tuple[str, ...] = ()
     """Of each record between it and the head, in order, the hash of the record by itself (`chain`), hex."""
     head: str = ""
-    """The head's line, base64; empty: none covers the record."""
+    """The head's line, base64; empty: none covers the record, or, where there is a `gap`, it is too far away."""
     key: str = ""
     """The public key, PEM; empty: there is none at hand."""
     gap: str = ""
@@ -186,25 +188,31 @@ class Folder:
         head = self._head(chain, seq)
         if head is None:
             return told
-        told = msgspec.structs.replace(told, head=_base64(head[0]))
         if head[1] - seq > _MOST_LINKS:
             return msgspec.structs.replace(told, gap=f"the next head is {head[1] - seq} records away")
         after, gap = self._links(chain, number, seq, head[1])
-        return msgspec.structs.replace(told, after=after, gap=gap)
+        return msgspec.structs.replace(told, head=_base64(head[0]), after=after, gap=gap)
 
     def _head(self, chain: str, seq: int) -> tuple[bytes, int] | None:
         """Return the first head that covers a record, and which record it is of."""
         path = self._path / f"{chain}{HEADS_SUFFIX}"
-        if not path.is_file() or path.stat().st_size > _MOST_HEADS_BYTES:
+        if not path.is_file():
             return None
-        for line in lines(path):
-            if line.ended and _seq_of(line.data) >= seq:
-                try:
-                    head = format_.read_head(line.data)
-                except AuditError:
-                    continue  # `audit verify` names it
-                if head.seq >= seq and head.chain == chain:
-                    return line.data, head.seq
+        require_file(path)
+        try:
+            with path.open("rb") as stream:
+                end = _go_before(stream, seq) + _MOST_HEADS_BYTES
+                while stream.tell() < end and (line := stream.readline(format_.MAX_LINE_BYTES + 1)):
+                    if not line.endswith(b"\n") or _seq_of(line) < seq:
+                        continue
+                    try:
+                        head = format_.read_head(line[:-1])
+                    except AuditError:
+                        continue  # `audit verify` names it
+                    if head.seq >= seq and head.chain == chain:
+                        return line[:-1], head.seq
+        except OSError as error:
+            raise AuditError(f"`{path}` can't be read: {error.strerror}") from error
         return None
 
     def _links(self, chain: str, number: int, seq: int, upto: int) -> tuple[tuple[str, ...], str]:
@@ -336,6 +344,23 @@ def _paced(path: Path) -> Iterator[bytes]:
             time.sleep(_PAUSE_S)
         if line.ended:
             yield line.data
+
+
+def _go_before(stream: BinaryIO, seq: int) -> int:
+    """Go not far before the first head that covers a record, by halves, since their numbers grow; return the place.
+
+    There is one each second, so a file of weeks has hundreds of megabytes.
+    """
+    low, high = 0, stream.seek(0, 2)
+    while high - low > _HEADS_STEP:
+        middle = (low + high) // 2
+        stream.seek(middle)
+        stream.readline(format_.MAX_LINE_BYTES)  # what is left of a line
+        if 0 < _seq_of(stream.readline(format_.MAX_LINE_BYTES)) < seq:
+            low = middle
+        else:
+            high = middle
+    return stream.seek(low)
 
 
 def _seq_of(line: bytes) -> int:

@@ -147,8 +147,12 @@ def holds(proof: Proof) -> bool:
     return at.hex() == signed.hash and key.verify(bytes.fromhex(signed.sig), format_.head_message(signed))
 
 
+@pytest.mark.parametrize("step", [1, 500, 65_536])
 @pytest.mark.parametrize("heads", [(11,), (2, 7, 11), (3, 9), tuple(range(1, 12))])
-def test_a_proof_leads_from_a_record_to_the_next_head_over_segments(tmp_path: Path, heads: tuple[int, ...]) -> None:
+def test_a_proof_leads_from_a_record_to_the_next_head_over_segments(
+    tmp_path: Path, heads: tuple[int, ...], step: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(records, "_HEADS_STEP", step)
     write(tmp_path, two_segments(6, 5), cuts=6, heads=heads)
     of = folder(tmp_path)
     for seq in range(1, 12):
@@ -193,6 +197,24 @@ def test_a_way_that_is_too_long_is_not_walked(tmp_path: Path, monkeypatch: pytes
     proof = folder(tmp_path).proof(CHAIN, 2)
     assert proof is not None
     assert (proof.gap, proof.after) == ("the next head is 9 records away", ())
+    assert not proof.head, "nothing is wrong with the log: a browser is not to say that there is"
+
+
+@pytest.mark.parametrize("junk", [b"", b"\n", b'{"seq":1,', b'{"seq":99,"x":1}\n'])
+def test_the_head_of_a_record_is_found_among_those_of_weeks(
+    tmp_path: Path, junk: bytes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(records, "_MOST_HEADS_BYTES", 200_000)
+    sealed = write(tmp_path, two_segments(6, 5), cuts=6)
+    line = head(sealed[0])
+    one = line if line.endswith(b"\n") else line + b"\n"
+    many = b"".join(one.replace(b'"seq":1,', b'"seq":%d,' % -(-at // 300_000)) for at in range(1, 600_001, 150))
+    heads = tmp_path / "audit" / f"{CHAIN}.heads"
+    late = head(sealed[10])
+    heads.write_bytes(many + junk + (late if late.endswith(b"\n") else late + b"\n"))
+    proof = folder(tmp_path).proof(CHAIN, 5)
+    assert proof is not None
+    assert holds(proof) is (junk != b'{"seq":1,')  # which runs on into the head's line
 
 
 def test_the_public_key_is_had_from_its_file_or_the_environment_or_not_at_all(
