@@ -61,6 +61,14 @@ class Access:
         scheme, _, given = request.headers.get(hdrs.AUTHORIZATION, "").partition(" ")
         return self._token is not None and scheme.lower() == "bearer" and is_token(given.strip(), self._token)
 
+    def may_ask(self, request: BaseRequest) -> bool:
+        """Tell whether something is asked for by a page of the console, by a program, or by a person who goes there.
+
+        Pages of other sites can't read what they get; but a search that they have made takes seconds all the same.
+        """
+        site = request.headers.get("sec-fetch-site", "none")
+        return site in ("same-origin", "none") or request.headers.get("sec-fetch-dest") == "document"
+
     def may_send(self, request: BaseRequest) -> bool:
         """Tell whether something was sent by a page of the console, or by a program that has the token."""
         site = request.headers.get("sec-fetch-site")

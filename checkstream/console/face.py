@@ -77,6 +77,8 @@ class Console:
             return _turned_away(request)
         if own not in self._paths or (not own and path):
             return await self._shell.missing(request)
+        if own != "static/" and not self._access.may_ask(request):
+            return Response(status=403, text="a page of another site may not ask for this\n")
         handler = self._table.get((request.method, own))
         if handler is None:
             return await self._wrong_method(request, sorted(method for method, known in self._table if known == own))

@@ -30,7 +30,7 @@ _WAITING = 64
 """Events that wait for a page; each is what one look has found."""
 _ALIVE_S = 15.0
 _LIVES_S = 3600.0
-"""Then the page asks anew, and with it whether it still may."""
+"""Then the page asks anew."""
 _FIRST = 30
 
 
@@ -137,13 +137,14 @@ class LivePages:
         return [event_of(new, query) for query in queries]
 
     async def _send(self, request: BaseRequest, reader: _Reader) -> StreamResponse:
-        headers = {**HEADERS, hdrs.CONTENT_TYPE: "text/event-stream; charset=utf-8", hdrs.CACHE_CONTROL: "no-store"}
+        own = {hdrs.CONTENT_TYPE: "text/event-stream; charset=utf-8", hdrs.SERVER: "checkstream"}
+        headers = {**HEADERS, **own, hdrs.CACHE_CONTROL: "no-store"}
         response = StreamResponse(headers=headers)
         await response.prepare(request)
         with contextlib.suppress(ConnectionError, TimeoutError):  # it has left, or its hour is over
             async with asyncio.timeout(_LIVES_S):
                 await response.write(b"retry: 2000\n\n")
-                while (event := await _next(reader)) is not None:
+                while (event := await _next(reader)) is not None and self._shell.access.allows(request):
                     await response.write(event)
         return response
 

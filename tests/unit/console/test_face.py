@@ -171,6 +171,29 @@ async def test_a_name_that_points_here_from_elsewhere_gets_nothing(tmp_path: Pat
 
 
 @pytest.mark.parametrize(
+    ("site", "dest", "status"),
+    [
+        (
+            "cross-site",
+            "image",
+            403,
+        ),  # a page that somebody reads has nothing searched, and takes no place on the live page
+        ("same-site", "empty", 403),  # of another port
+        ("cross-site", "iframe", 403),
+        ("cross-site", "document", 200),  # a link that somebody has followed
+        ("same-origin", "empty", 200),
+        ("none", "document", 200),
+    ],
+)
+async def test_pages_of_other_sites_have_nothing_done_here(tmp_path: Path, site: str, dest: str, status: int) -> None:
+    headers = {"sec-fetch-site": site, "sec-fetch-dest": dest}
+    async with asked(tmp_path) as (session, url):
+        assert await status_of(session, f"{url}/console/exchanges?rule=x", headers=headers) == status
+        async with session.get(f"{url}/console/live/events", headers=headers) as response:
+            assert (response.status, response.headers["server"]) == (status, "checkstream")
+
+
+@pytest.mark.parametrize(
     ("body", "kind"),
     [
         (b"theme=" + b"x" * 300_000, "application/x-www-form-urlencoded"),

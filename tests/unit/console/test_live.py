@@ -179,6 +179,22 @@ async def test_the_end_of_the_process_waits_for_no_page(tmp_path: Path) -> None:
         assert await reading == b"retry: 2000\n\n"
 
 
+async def test_who_logs_out_hears_no_more(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(live, "_ALIVE_S", 0.02)
+    own = {"sec-fetch-site": "same-origin"}
+    jar = aiohttp.CookieJar(unsafe=True)
+    async with (
+        served(MadeUp(), tmp_path, token="secret") as url,
+        aiohttp.ClientSession(cookie_jar=jar, timeout=aiohttp.ClientTimeout(10)) as session,
+    ):
+        await session.post(f"{url}/console/login", data={"token": "secret"}, headers=own)
+        async with session.get(f"{url}/console/live/events") as response:
+            assert response.status == 200
+            assert await response.content.readuntil(b":\n\n")
+            await session.post(f"{url}/console/logout", headers=own)
+            await response.content.read()  # ends
+
+
 async def test_a_log_that_can_not_be_read_is_told_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(live, "LOOK_S", 0.01)
     async with asked(tmp_path) as (session, url), session.get(f"{url}/events") as response:
