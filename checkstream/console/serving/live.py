@@ -137,8 +137,12 @@ class LivePages:
         return [event_of(new, query) for query in queries]
 
     async def _send(self, request: BaseRequest, reader: _Reader) -> StreamResponse:
-        own = {hdrs.CONTENT_TYPE: "text/event-stream; charset=utf-8", hdrs.SERVER: "checkstream"}
-        headers = {**HEADERS, **own, hdrs.CACHE_CONTROL: "no-store"}
+        headers = {
+            **HEADERS,
+            hdrs.CONTENT_TYPE: "text/event-stream; charset=utf-8",
+            hdrs.CACHE_CONTROL: "no-store",
+            hdrs.SERVER: "checkstream",
+        }
         response = StreamResponse(headers=headers)
         await response.prepare(request)
         with contextlib.suppress(ConnectionError, TimeoutError):  # it has left, or its hour is over

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -178,6 +178,7 @@ async def test_g33_whoever_is_told_what_was_counted_of_many_routes_and_models_th
         kept = Kept()
         telling = Telling(OtlpSettings(endpoint="http://127.0.0.1:9"), kept, metrics)  # type: ignore[arg-type]
         slow: dict[str, float] = {}
+        ways: dict[str, Callable[[], Coroutine[Any, Any, object]]]
         ways = {"scrape": proxy.metrics, "parent": proxy.figures, "collector": lambda: telling._tell_once(lambda: None)}
         for way, tell in ways.items():
             taken: list[float] = []
