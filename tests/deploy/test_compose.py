@@ -92,6 +92,18 @@ def _secrets(folder: Path) -> None:
     assert folder.joinpath("secrets").stat().st_mode & 0o777 == 0o700
 
 
+def test_where_no_secret_can_be_made_there_is_no_empty_one(tmp_path: Path) -> None:
+    shutil.copy(DEPLOY / "compose" / "secrets.sh", tmp_path)
+    programs = tmp_path / "bin"
+    programs.mkdir()
+    for name in ("dirname", "mkdir"):  # and no openssl
+        programs.joinpath(name).symlink_to(shutil.which(name) or name)
+    command = ["/bin/sh", str(tmp_path / "secrets.sh")]
+    ended = subprocess.run(command, check=False, env={"PATH": str(programs)}, capture_output=True)
+    assert ended.returncode != 0
+    assert list((tmp_path / "secrets").iterdir()) == []
+
+
 def _here(folder: Path, changes: dict[str, str]) -> Path:
     """Return the configuration with this machine's places; each of the others must stand in it."""
     text = (DEPLOY / "compose" / "checkstream.yaml").read_text("utf-8")
