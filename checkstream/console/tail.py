@@ -6,6 +6,7 @@ the newest of it, and says how much it left out.
 
 from __future__ import annotations
 
+import stat
 from pathlib import Path
 
 import msgspec
@@ -103,8 +104,13 @@ class Tail:
         return segments(self._folder) if self._folder.exists() else {}
 
     def _size(self, chain: str, number: int) -> int:
-        path = self._folder / segment_name(chain, number)
-        return path.stat().st_size if path.is_file() else 0
+        try:
+            found = (self._folder / segment_name(chain, number)).stat()
+        except FileNotFoundError:  # it has been taken away meanwhile
+            return 0
+        except OSError as error:
+            raise AuditError(f"chain `{chain}` can't be read: {error.strerror}") from error
+        return found.st_size if stat.S_ISREG(found.st_mode) else 0
 
 
 def _entries(lines: list[bytes]) -> list[Entry]:

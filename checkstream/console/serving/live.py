@@ -176,6 +176,8 @@ def _plain(row: Row) -> Row:
     """Return a row whose texts can be shown as they are."""
     return msgspec.structs.replace(
         row,
+        time=shown(row.time, 30),
+        held_ms=shown(row.held_ms, 20),
         stream=shown(row.stream, 24),
         route=shown(row.route, 60),
         action=shown(row.action, 40),

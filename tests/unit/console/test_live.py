@@ -10,12 +10,13 @@ from pathlib import Path
 from typing import Any
 
 import aiohttp
+import msgspec
 import pytest
 from blockbuster import blockbuster_ctx
 from hypothesis import given
 from hypothesis import strategies as st
 
-from checkstream.audit.bodies import Body
+from checkstream.audit.bodies import Body, StreamTold
 from checkstream.audit.chain import read
 from checkstream.audit.entries import RotateEntry, StreamEntry
 from checkstream.audit.segments import segment_name
@@ -23,6 +24,7 @@ from checkstream.console import tail
 from checkstream.console.records import Query
 from checkstream.console.serving import live
 from checkstream.console.tail import Entry, New, Tail
+from checkstream.errors import AuditError
 from tests.console_facts import HOSTILE, MadeUp, served
 from tests.records import CHAIN, record, seal_all, start
 
@@ -99,6 +101,18 @@ def test_what_was_cut_off_and_what_is_no_record_is_left_alone(tmp_path: Path) ->
     assert names(follower.look()) == ["s4"]
 
 
+def test_a_file_that_can_not_be_looked_at_is_told_and_one_that_is_gone_is_none(tmp_path: Path) -> None:
+    path = tmp_path / segment_name(CHAIN, 1)
+    path.write_bytes(b"".join(LINES[:2]))
+    follower = Tail(tmp_path)
+    follower.begin()
+    path.unlink()
+    assert follower._size(CHAIN, 1) == 0
+    path.symlink_to(path.name)
+    with pytest.raises(AuditError, match="can't be read"):
+        follower.look()
+
+
 def test_an_event_is_one_whatever_stands_in_it() -> None:
     name = HOSTILE.encode("utf-8", "replace").decode() + "\n\ndata: x\r\n"
     entry = StreamEntry(stream="s", route="chat", caller=None, record=record())
@@ -109,6 +123,8 @@ def test_an_event_is_one_whatever_stands_in_it() -> None:
     assert event.count(b"\n") == 3
     assert event.startswith(b"event: rows\ndata: {")
     assert live.event_of(New(entries=(told,)), Query(rule="other")) is None
+    long = msgspec.structs.replace(told, body=Body(record=StreamTold(held_ms="9" * 100_000)))
+    assert len(live.event_of(New(entries=(long,)), Query()) or b"") < 1000
 
 
 @asynccontextmanager
