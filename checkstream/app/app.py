@@ -247,10 +247,12 @@ class App:
 
     async def enforce(self, force: InForce) -> None:
         """Put in force what was prepared."""
-        before = self.force
-        self._parts.current.replace(force)
+        before, counted = self.force, None
         if self._config.control is not None and force.loaded.bundle_digest != before.loaded.bundle_digest:
-            self._since.begin(force.loaded.bundle_digest, counted_by(self._parts.metrics))
+            counted = await asyncio.to_thread(counted_by, self._parts.metrics)
+        self._parts.current.replace(force)
+        if counted is not None:
+            self._since.begin(force.loaded.bundle_digest, counted)
         if force.loaded.files != before.loaded.files:
             self._signature = await self._look(force.loaded.files)
         self._reloaded(force, None)
@@ -314,7 +316,11 @@ class App:
 
     async def _told_of_itself(self) -> Running:
         """Return what is in force, and what a rollout is judged by."""
-        return self._since.running(self.status(), counted_by(self._parts.metrics))
+        while True:
+            digest = self._since.digest
+            counted = await asyncio.to_thread(counted_by, self._parts.metrics)
+            if digest == self._since.digest:  # else it is less than what there was when a newer bundle came
+                return self._since.running(self.status(), counted)
 
     async def entries(self, count: int) -> Sequence[Latest]:
         """Return the latest entries of the audit chain, oldest first."""

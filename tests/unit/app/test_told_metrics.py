@@ -174,12 +174,19 @@ async def test_g33_whoever_is_told_what_was_counted_of_many_routes_and_models_th
         for route in range(20):
             for model in range(20):
                 metrics.ttft.of(f"r{route}", f"m{model}").observe(0.2)
+        for route in range(200):
+            metrics.policy.of(f"r{route}").observe(0.001)
         metrics.scores.count({f"own.label{number}": 0.3 for number in range(100)}, "midstream")
         kept = Kept()
         telling = Telling(OtlpSettings(endpoint="http://127.0.0.1:9"), kept, metrics)  # type: ignore[arg-type]
         slow: dict[str, float] = {}
         ways: dict[str, Callable[[], Coroutine[Any, Any, object]]]
-        ways = {"scrape": proxy.metrics, "parent": proxy.figures, "collector": lambda: telling._tell_once(lambda: None)}
+        ways = {
+            "scrape": proxy.metrics,
+            "parent": proxy.figures,
+            "collector": lambda: telling._tell_once(lambda: None),
+            "agent": proxy._told_of_itself,
+        }
         for way, tell in ways.items():
             taken: list[float] = []
             while len(taken) < 4 and min(taken, default=1.0) > MOST_S:
