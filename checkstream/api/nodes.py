@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import hmac
 from collections.abc import Mapping
 
 from aiohttp.web import BaseRequest
 
 from checkstream.audit.keys import PublicKey
-from checkstream.control.identity import NODE, SIGNATURE, signed_by
+from checkstream.control.identity import DIGEST, NODE, SIGNATURE, digest_of, signed_by
 from checkstream.errors import CallerUnknown
 
 
@@ -19,26 +20,25 @@ class Nodes:
         self._keys = keys
 
     def named(self, request: BaseRequest) -> str:
-        """Return the node that a request says it is of, before its body is read.
+        """Return the node that has signed a request. Its body is not read for that: nobody else's is to take room.
 
         Raises:
-            CallerUnknown: it says none, or one that nobody knows.
+            CallerUnknown: it says no node, one that nobody knows, or is not signed by its key; all are told the same.
         """
-        name = request.headers.get(NODE, "")
-        if name not in self._keys:
-            said = f"there is no node `{name[:100]}`" if name else "no node is named"
-            raise CallerUnknown(f"{said}; add it and its public key to a fleet's `nodes` in the control server's file")
+        name, digest = request.headers.get(NODE, ""), request.headers.get(DIGEST, "")
+        key, signature = self._keys.get(name), request.headers.get(SIGNATURE, "")
+        if key is None or not signed_by(key, signature, request.method, request.rel_url.raw_path, digest):
+            raise CallerUnknown(
+                f"this is not signed by a node `{name[:100]}` that the control server knows; add it to a fleet's "
+                "`nodes` in the control server's file, with its newest public key"
+            )
         return name
 
     def require(self, request: BaseRequest, body: bytes) -> None:
-        """Go on with a request that the node has signed.
+        """Go on with a body that the node has signed.
 
         Raises:
-            CallerUnknown: it has not.
+            CallerUnknown: it has signed another.
         """
-        name, signature = self.named(request), request.headers.get(SIGNATURE, "")
-        if not signed_by(self._keys[name], signature, request.method, request.rel_url.raw_path, body):
-            raise CallerUnknown(
-                f"this is not signed by the key that the control server has for the node `{name}`; give it that "
-                "node's newest public key"
-            )
+        if not hmac.compare_digest(request.headers.get(DIGEST, ""), digest_of(body)):
+            raise CallerUnknown(f"this body is not the one that `{self.named(request)}` has signed; it was altered")

@@ -9,7 +9,7 @@ import msgspec
 
 from checkstream.api.operation import Operation
 from checkstream.api.problem import ProblemBody
-from checkstream.control.identity import NODE, SIGNATURE
+from checkstream.control.identity import DIGEST, NODE, SIGNATURE
 
 _REFERENCE = "#/components/schemas/{name}"
 _PROBLEMS: Mapping[str, str] = {
@@ -31,7 +31,8 @@ _NODE: Mapping[str, Any] = {
     "type": "apiKey",
     "in": "header",
     "name": SIGNATURE,
-    "description": f"Ed25519, 128 hex digits, over 0x03, method, space, path, 0x00 and body; `{NODE}` names the node.",
+    "description": "Ed25519, 128 hex digits, over 0x03, method, space, path, 0x00 and the SHA-256 of the body, which "
+    f"`{DIGEST}` has in hex; `{NODE}` names the node.",
 }
 
 

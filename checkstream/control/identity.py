@@ -1,13 +1,14 @@
 r"""Who a node is: an Ed25519 key of its own, with which it signs each request to the control server.
 
-Signed is `0x03 || method || 0x20 || path || 0x00 || body`, where 0x03 keeps these signatures apart from those of audit
-heads (0x02), and the path keeps what is meant for one operation from being sent to another. The name of the node and
-the signature (128 hex digits) stand in headers. That an old request doesn't count again is for the operation: what it
-takes has a number that grows.
+Signed is `0x03 || method || 0x20 || path || 0x00 || SHA-256(body)`, where 0x03 keeps these signatures apart from those
+of audit heads (0x02), and the path keeps what is meant for one operation from being sent to another. The name of the
+node, the digest (64 hex digits) and the signature (128) stand in headers, so that nobody else's body is even read. That
+an old request doesn't count again is for the operation: what it takes has a number that grows.
 """
 
 from __future__ import annotations
 
+import hashlib
 from pathlib import Path
 
 from cryptography.exceptions import UnsupportedAlgorithm
@@ -19,13 +20,19 @@ from checkstream.config import read_file
 from checkstream.errors import ControlError
 
 NODE = "x-checkstream-node"
+DIGEST = "x-checkstream-digest"
 SIGNATURE = "x-checkstream-signature"
 _DOMAIN = b"\x03"
 
 
-def signed_bytes(method: str, path: str, body: bytes) -> bytes:
-    """Return what is signed of a request."""
-    return b"%b%b %b\x00%b" % (_DOMAIN, method.encode(), path.encode(), body)
+def digest_of(body: bytes) -> str:
+    """Return the digest of a body, hex."""
+    return hashlib.sha256(body).hexdigest()
+
+
+def signed_bytes(method: str, path: str, digest: str) -> bytes:
+    """Return what is signed of a request whose body has this digest, hex."""
+    return b"%b%b %b\x00%b" % (_DOMAIN, method.encode(), path.encode(), bytes.fromhex(digest))
 
 
 class NodeKey:
@@ -59,12 +66,15 @@ class NodeKey:
 
     def headers(self, method: str, path: str, body: bytes) -> dict[str, str]:
         """Return the headers by which a request is this node's."""
-        return {NODE: self.name, SIGNATURE: self._key.sign(signed_bytes(method, path, body)).hex()}
+        digest = digest_of(body)
+        signature = self._key.sign(signed_bytes(method, path, digest)).hex()
+        return {NODE: self.name, DIGEST: digest, SIGNATURE: signature}
 
 
-def signed_by(key: PublicKey, signature: str, method: str, path: str, body: bytes) -> bool:
-    """Tell whether a request is that of the node with this key."""
+def signed_by(key: PublicKey, signature: str, method: str, path: str, digest: str) -> bool:
+    """Tell whether a request is that of the node with this key, if its body has the digest."""
     try:
-        return len(signature) == 128 and key.verify(bytes.fromhex(signature), signed_bytes(method, path, body))
+        signed = signed_bytes(method, path, digest)
+        return len(signature) == 128 and len(digest) == 64 and key.verify(bytes.fromhex(signature), signed)
     except ValueError:
         return False

@@ -117,7 +117,11 @@ class Fetcher(FetcherInterface):
     def _answer(self, url: str) -> Iterator[bytes]:
         retries = urllib3.Retry(2, redirect=3, respect_retry_after_header=False)
         headers = None if self._headers is None else self._headers(url)
-        response = self._pool.request("GET", url, headers=headers, preload_content=False, retries=retries)
+        # what is signed for one address is sent to no other
+        follow = headers is None
+        response = self._pool.request(
+            "GET", url, headers=headers, preload_content=False, retries=retries, redirect=follow
+        )
         try:
             if response.status != HTTPStatus.OK:
                 raise DownloadHTTPError(f"`{url}` was answered with {response.status}", response.status)

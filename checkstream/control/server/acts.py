@@ -21,6 +21,7 @@ from checkstream.control.server.judging import judged
 from checkstream.control.server.people import Act, Asker, require_other
 from checkstream.control.server.rollout import Rollout, Seen
 from checkstream.control.server.showing import RolloutShown, missing, offered_by, shown_rollout
+from checkstream.control.server.sums import Sums
 from checkstream.control.server.tables import Known
 from checkstream.errors import ActConflicts, AuditError, ControlUnusable, ThingUnknown
 
@@ -45,6 +46,7 @@ class Acts:
         self._database = database
         self._journal = journal
         self._now_ms = now_ms
+        self._sums = Sums()
 
     # --- what people do
 
@@ -219,8 +221,8 @@ class Acts:
             number, rollout = newest
             now = self._now_ms()
             lacking, present = missing(rollout, fleet, tables.known_nodes(session, name), now)
-            new = tables.rates(session, name, rollout.digest, rollout.begun_ms)
-            old = tables.rates(session, name, rollout.before, rollout.begun_ms - _BASELINE_MS)
+            new = self._sums.rates(session, name, rollout.digest, rollout.begun_ms, now)
+            old = self._sums.rates(session, name, rollout.before, rollout.begun_ms - _BASELINE_MS, now)
             seen = Seen(now_ms=now, missing=lacking, present=present, judged=judged(fleet.health, new, old))
             moved = moves.ticked(rollout, seen, fleet.nodes, fleet.rings, fleet.health)
             if (moved.stage, moved.ring) != (rollout.stage, rollout.ring):
@@ -230,6 +232,7 @@ class Acts:
                 reached = moved.why if moved.stage == "rolled_back" else _reached(moved, fleet)
                 tables.note_event(session, now, kind=kind, fleet=name, reason=f"{moved.version}: {reached}")
             tables.keep_rollout(session, number, moved)
+        self._sums.round_over()
 
     def _record(self, who: Asker | None, act: str, rollout: Rollout, reason: str) -> None:
         detail = {

@@ -190,11 +190,19 @@ def add_counts(session: Session, fleet: str, digest: str, now_ms: int, counted: 
     session.execute("delete from counts where fleet = ? and slot_ms < ?", (fleet, now_ms - _KEEP_MS))
 
 
-def rates(session: Session, fleet: str, digest: str, since_ms: int) -> Tally:
-    """Return what the nodes of a fleet have counted under a bundle, from the minutes on that `since_ms` is in."""
+def rates(session: Session, fleet: str, digest: str, since_ms: int, until_ms: int | None = None) -> Tally:
+    """Return what the nodes of a fleet have counted under a bundle, by whole minutes.
+
+    Args:
+        session: To read in.
+        fleet: Its name.
+        digest: Of the bundle.
+        since_ms: In the first minute.
+        until_ms: The beginning of the first minute that is left out; None: none is.
+    """
     rows = session.execute(
-        "select figures from counts where fleet = ? and digest = ? and slot_ms >= ?",
-        (fleet, digest, since_ms - since_ms % SLOT_MS),
+        "select figures from counts where fleet = ? and digest = ? and slot_ms >= ? and (? < 0 or slot_ms < ?)",
+        (fleet, digest, since_ms - since_ms % SLOT_MS, *(-1 if until_ms is None else until_ms,) * 2),
     )
     return summed(_TALLY.decode(row[0]) for row in rows)
 

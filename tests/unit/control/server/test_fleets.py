@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import io
 import sqlite3
 from collections.abc import AsyncIterator
@@ -60,12 +61,23 @@ async def test_an_attestation_counts_once(server: Server) -> None:
 async def test_who_is_not_known_is_not_heard(server: Server, tmp_path: Path) -> None:
     stranger, impostor = node_key("n9", tmp_path / "other"), node_key("n1", tmp_path / "other")
     status, body = await asked("POST", server.url, ATTEST, attestation(), node=stranger)
-    assert (status, "there is no node `n9`" in body["error"]["message"]) == (401, True)
+    assert (status, "not signed by a node `n9` that" in body["error"]["message"]) == (401, True)
     status, body = await asked("POST", server.url, ATTEST, attestation(), node=impostor)
-    assert (status, "is not signed by the key" in body["error"]["message"]) == (401, True)
+    assert (status, "not signed by a node `n1` that" in body["error"]["message"]) == (401, True)
     assert (await asked("POST", server.url, ATTEST, attestation(), person="ada"))[0] == 401
     for headers in ({NODE: "n1"}, {NODE: "n1", SIGNATURE: "zz" * 64}, {NODE: "n1", SIGNATURE: "00" * 64}):
         assert (await asked("POST", server.url, ATTEST, attestation(), headers=headers))[0] == 401
+
+
+async def test_a_body_that_no_node_has_signed_is_not_waited_for(server: Server, tmp_path: Path) -> None:
+    impostor = node_key("n1", tmp_path / "other").headers("POST", ATTEST, b"{}")
+    host, port = server.url.removeprefix("http://").split(":")
+    head = "".join(f"{name}: {value}\r\n" for name, value in impostor.items())
+    for _ in range(20):
+        reader, writer = await asyncio.open_connection(host, int(port))
+        writer.write(f"POST {ATTEST} HTTP/1.1\r\nhost: x\r\ncontent-length: 1000\r\n{head}\r\n".encode())
+        assert b" 401 " in await asyncio.wait_for(reader.readline(), 5)
+        writer.close()
 
 
 async def test_what_was_signed_for_another_place_or_altered_is_not_heard(server: Server) -> None:
