@@ -381,10 +381,11 @@ def filled(form: str, cast: Cast, home: str | None) -> Marked:
         elif sign == "{":
             slot = form[at + 1 : form.index("}", at)]
             at += len(slot) + 2
-            if slot in _ENTITIES:
+            kind = slot.partition(".")[0]
+            if kind in _ENTITIES:
                 name = cast.entity(slot, home)
                 article = 4 if name.startswith("the ") else 0
-                spans.append(Span(len(text) + article, len(text) + len(name), _ENTITIES[slot]))
+                spans.append(Span(len(text) + article, len(text) + len(name), _ENTITIES[kind]))
             else:
                 name = cast.neutral(slot)
             text += name
