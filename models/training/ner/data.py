@@ -158,10 +158,16 @@ def renamed(text: Marked, cast: Cast, random: Random, share: float = 0.5) -> Mar
 
 def silver(texts: Iterable[Marked], random: Random) -> list[Marked]:
     """Return silver texts cleaned, half of their names replaced."""
+    given, places = listed(random)
     cast = Cast(random)
-    given = frozenset(cast.faker("en_US").first_name() for _ in range(4000))
+    return [renamed(cleaned(text, given, places), cast, random, random.choice((0.0, 0.6))) for text in texts]
+
+
+def listed(random: Random) -> tuple[frozenset[str], frozenset[str]]:
+    """Return English given names, and places that are no given names, as lists know them."""
+    cast = Cast(random)
     places = frozenset(place.removeprefix("the ") for place in gazetteer.PLACES)
-    return [renamed(cleaned(text, given - places, places), cast, random, random.choice((0.0, 0.6))) for text in texts]
+    return frozenset(cast.faker("en_US").first_name() for _ in range(4000)) - places, places
 
 
 def recased(text: Marked, random: Random) -> Marked:
