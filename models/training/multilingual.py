@@ -151,7 +151,7 @@ def pruned(texts: Iterable[str], size: int, signs: int) -> tuple[str, NDArray[np
     # Letters without case that words are made of also go on; Chinese characters never do.
     kept = dict.fromkeys([*SPECIALS, *best, *(f"##{sign}" for sign in best if sign.isalnum() and not _stands(sign))])
     for number in np.argsort(-counts, kind="stable"):
-        if len(kept) >= size or not counts[number]:
+        if len(kept) >= size:
             break
         kept.setdefault(names[number])
     pieces = [*SPECIALS, *sorted(set(kept) - set(SPECIALS), key=lambda name: (rows[name], name))]
