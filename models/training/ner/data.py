@@ -158,14 +158,13 @@ def renamed(text: Marked, cast: Cast, random: Random, share: float = 0.5) -> Mar
 
 def silver(texts: Iterable[Marked], random: Random) -> list[Marked]:
     """Return silver texts cleaned, half of their names replaced."""
-    given, places = listed(random)
     cast = Cast(random)
+    given, places = listed(cast)
     return [renamed(cleaned(text, given, places), cast, random, random.choice((0.0, 0.6))) for text in texts]
 
 
-def listed(random: Random) -> tuple[frozenset[str], frozenset[str]]:
-    """Return English given names, and places that are no given names, as lists know them."""
-    cast = Cast(random)
+def listed(cast: Cast) -> tuple[frozenset[str], frozenset[str]]:
+    """Return English given names that are no places, and places, as lists know them."""
     places = frozenset(place.removeprefix("the ") for place in gazetteer.PLACES)
     return frozenset(cast.faker("en_US").first_name() for _ in range(4000)) - places, places
 

@@ -26,6 +26,7 @@ from models.training.encoder import Encoder
 from models.training.graph import Float
 from models.training.ner.data import cleaned, listed
 from models.training.ner.encode import Words, words_of
+from models.training.ner.generate import Cast
 from models.training.ner.marked import Marked, Span
 from models.training.ner.silver import label
 from models.training.teacher.bases import BASES
@@ -228,7 +229,7 @@ def translated(folder: Path, languages: Sequence[str], words: Tokenizer) -> Iter
         languages: those to carry labels to.
         words: splits texts into the words whose bounds count.
     """
-    reader, known = Reader(), listed(Random(1))
+    reader, known = Reader(), listed(Cast(Random(1)))
     english = segments(folder, "en")
     marked = [cleaned(text, *known) for text in label(english)]
     ours = np.stack([reader.whole(text) for text in english])

@@ -1,4 +1,4 @@
-"""Trains the entity model: marked texts -> four layers of MiniLM that also see the case of words -> spans."""
+"""Trains the entity model: marked texts -> four layers of an encoder that also see the case of words -> spans."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from random import Random
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,6 +16,7 @@ from tokenizers import Tokenizer
 from models.training.encoder import Encoder, base_tokenizer, minilm_l6, prune_vocabulary
 from models.training.fit import Example, FitSettings, Progress, fit, predict, token_loss
 from models.training.graph import Float, Shape
+from models.training.multilingual import e5_weights, pruned, word_rows
 from models.training.ner.data import recased
 from models.training.ner.encode import CASES, TAGS, WINDOW, marked_example, merged, spans_of, windows_of, words_of
 from models.training.ner.marked import Marked, Span
@@ -24,7 +26,11 @@ from models.training.ner.marked import Marked, Span
 class Size:
     """How large the model is and how long it learns; the tests train a smaller one."""
 
+    base: Literal["minilm", "e5"] = "minilm"
+    """What it starts from: all-MiniLM-L6-v2, or multilingual-e5-small."""
     vocabulary: int = 12_000
+    signs: int = 7_000
+    """Of e5's pieces: so many single signs, whether the texts have them or not."""
     layers: int = 4
     epochs: float = 1.0
     rate: float = 2e-4
@@ -35,6 +41,10 @@ class Size:
         return Shape(
             vocab=self.vocabulary, layers=self.layers, hidden=384, heads=12, feed=1536, positions=WINDOW, types=CASES
         )
+
+
+ABROAD = Size(base="e5", vocabulary=34_000)
+"""The model of ten languages."""
 
 
 @dataclass(frozen=True)
@@ -56,10 +66,10 @@ def train(texts: Sequence[Marked], size: Size, seed: int, checkpoint: Path | Non
         seed: of every choice.
         checkpoint: where to keep the state, to take it up after a cut-off.
     """
-    described, rows = _vocabulary(texts, size.vocabulary, checkpoint)
+    described, rows = _vocabulary(texts, size, checkpoint)
     tokenizer = Tokenizer.from_str(described)
     encoder = Encoder(size.shape, len(TAGS), pooling="tokens", dropout=0.1)
-    encoder.start_from(minilm_l6(), rows)
+    encoder.start_from(minilm_l6() if size.base == "minilm" else e5_weights(), rows)
     # Names that no text here has keep their place among those that some text has.
     encoder.freeze(0)
     random = Random(seed)
@@ -72,14 +82,18 @@ def train(texts: Sequence[Marked], size: Size, seed: int, checkpoint: Path | Non
     return Trained(encoder, described, fit(encoder, examples, token_loss, settings, checkpoint=checkpoint))
 
 
-def _vocabulary(texts: Sequence[Marked], size: int, checkpoint: Path | None) -> tuple[str, NDArray[np.int64]]:
+def _vocabulary(texts: Sequence[Marked], size: Size, checkpoint: Path | None) -> tuple[str, NDArray[np.int64]]:
     """Prune the vocabulary; a training that is taken up again keeps the one it began with."""
     kept = checkpoint.with_suffix(".tokenizer.json") if checkpoint is not None else None
     if kept is not None and kept.exists():
         described = kept.read_text()
-        base = json.loads(base_tokenizer().read_text())["model"]["vocab"]
-        return described, np.array([base[piece] for piece in json.loads(described)["model"]["vocab"]], np.int64)
-    described, rows = prune_vocabulary((text.text for text in texts), size)
+        whole = word_rows() if size.base == "e5" else json.loads(base_tokenizer().read_text())["model"]["vocab"]
+        return described, np.array([whole[piece] for piece in json.loads(described)["model"]["vocab"]], np.int64)
+    words = (text.text for text in texts)
+    if size.base == "e5":
+        described, rows = pruned(words, size.vocabulary, size.signs)
+    else:
+        described, rows = prune_vocabulary(words, size.vocabulary)
     if kept is not None:
         kept.parent.mkdir(parents=True, exist_ok=True)
         kept.write_text(described)

@@ -2,6 +2,7 @@
 
 from pathlib import Path
 from random import Random
+from typing import Literal
 
 import pytest
 
@@ -20,12 +21,16 @@ from models.training.ner.marked import Marked, Span
 from models.training.ner.measure import Finder, measured
 from models.training.ner.recipe import Size, find, train
 from models.training.ner.ship import agreement, loaded, ship
+from models.training.teacher.bases import BASES
 
 
 @pytest.mark.nightly
-def test_a_small_model_learns_its_texts_and_the_session_reads_what_training_reads(tmp_path: Path) -> None:
+@pytest.mark.parametrize("base", ["minilm", "e5"])
+def test_a_small_model_learns_its_texts_and_the_session_reads_what_training_reads(
+    base: Literal["minilm", "e5"], tmp_path: Path
+) -> None:
     try:
-        base_tokenizer()
+        base_tokenizer() if base == "minilm" else BASES["e5"].files()
     except FileNotFoundError:
         pytest.skip(TRAIN)
     texts = [
@@ -36,7 +41,9 @@ def test_a_small_model_learns_its_texts_and_the_session_reads_what_training_read
         for place in ("Rome", "New York", "Oslo", "Lima")
     ] * 12
     texts += list(documents(30, Random(1)))
-    trained = train(texts, Size(vocabulary=3000, layers=1, epochs=6, rate=1e-3), 1, tmp_path / "ner.pt")
+    texts += [Marked("\u738b\u5c0f\u660e\u3055\u3093", (Span(0, 3, "PERSON"),))] * 12
+    size = Size(base=base, vocabulary=3000, signs=300, layers=1, epochs=6, rate=1e-3)
+    trained = train(texts, size, 1, tmp_path / "ner.pt")
     ship(trained, tmp_path)
     session = open_session(load_models(tmp_path, ("ner",))[0])
     shown = [text.text for text in texts[:16]]
