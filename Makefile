@@ -32,7 +32,7 @@ bench: .venv/run.stamp  ## the cost of one delta through the guard
 lock: .venv/lock.stamp  ## choose the newest allowed releases; commit what changes
 	$(BIN)/uv pip compile $(LOCK) -o requirements.lock pyproject.toml
 	printf 'hatchling\neditables\n' | $(BIN)/uv pip compile $(LOCK) --extra test -o requirements-test.lock pyproject.toml -
-	$(BIN)/uv pip compile $(LOCK) --extra redis --extra postgres --extra bundles -c requirements-test.lock -o requirements-image.lock pyproject.toml
+	$(BIN)/uv pip compile $(LOCK) --extra redis --extra postgres --extra bundles --extra otel -c requirements-test.lock -o requirements-image.lock pyproject.toml
 	$(BIN)/uv pip compile $(LOCK) --group sdks -o requirements-sdks.lock
 	$(BIN)/uv pip compile $(LOCK) --group deploy $(addprefix --no-emit-package ,$(NOT_RUN)) -o requirements-deploy.lock
 	$(MAKE) .venv-sdks/python.stamp
