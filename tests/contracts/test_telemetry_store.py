@@ -72,7 +72,7 @@ def test_an_exchange_is_found_with_what_proves_it(kept: Kept) -> None:
     assert bytes(first.record) == sealed[1].line[:-1]
     assert first.exchange.proven
     assert (first.exchange.route, first.exchange.caller, first.exchange.held_ms) == ("chat", "app1", 12.5)
-    for unknown in ("", "s9", "\x00"):
+    for unknown in ("", f"{kept.node}-9", "\x00"):
         with pytest.raises(ThingUnknown):
             kept.do(proofs, unknown)
 

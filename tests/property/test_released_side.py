@@ -212,5 +212,5 @@ def test_g02_only_the_relay_writes_to_the_caller_and_only_what_a_command_holds()
     }
     assert set(calls(relay, "write")) == {
         "transport.write(b'%x\\r\\n%b\\r\\n' % (len(data), data) if self._chunked else data)",
-        "self._services.ledger.write(record)",
+        "self._services.ledger.write(command.record)",
     }

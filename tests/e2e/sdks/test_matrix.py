@@ -249,6 +249,7 @@ BESIDE: Mapping[str, str] = {
     "langchain": "the agent of `langchain-openai` and `langchain-anthropic`",
     "llama-index-core": "the agent of `llama-index-llms-openai`",
     "mcp": "by its sessions: `MCP`",
+    "npm:axe-core": "judges pages of the console: `test_console`",
     "npm:@modelcontextprotocol/sdk": "by its sessions: `MCP`",
     "npm:ai": "asked over each of its providers",
     "npm:zod": "writes down the forms of answers",
