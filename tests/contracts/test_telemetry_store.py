@@ -317,3 +317,16 @@ def test_names_that_no_database_keeps_are_kept_otherwise(kept: Kept) -> None:
     (row,) = kept.rows("decisions", "route, caller, rule_id")
     assert all(value.startswith("\ufffd\ufffdéé") and len(value) == 200 for value in row)
     assert ("\ufffdr", "\ufffd", 3) in kept.rows("minutes", "route, name, count")
+
+
+@pytest.mark.parametrize("most", [1, 5000])
+def test_exchanges_of_a_rule_are_found_alike_whether_it_fires_often(
+    kept: Kept, most: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("checkstream.control.server.traffic._MOST_SELDOM", most)
+    kept.send(seal_all([stream(n) for n in range(7)]))
+    found, after = kept.do(exchanges, Filter(node=kept.node, rule="PII-001", most=5))
+    assert [one.seq for one in found] == [7, 6, 5, 4, 3]
+    rest, end = kept.do(exchanges, Filter(node=kept.node, rule="PII-001", most=5, before=after))
+    assert ([one.seq for one in rest], end) == ([2, 1], "")
+    assert kept.do(exchanges, Filter(node=kept.node, rule="no")) == ([], "")

@@ -159,10 +159,7 @@ def exchanges(session: Session, wanted: Filter) -> tuple[list[Exchanged], str]:
     where = _where(wanted, "r", {"outcome": wanted.outcome})
     if wanted.rule:
         where.values.append(as_kept(wanted.rule))
-        of_rule = (
-            " and exists (select 1 from decisions d where d.node = r.node and d.chain = r.chain and d.seq = r.seq "
-            "and d.rule_id = ?)"
-        )
+        of_rule = _SELDOM if _fires_seldom(session, wanted.rule) else _OFTEN
         where = _Where(where.text + of_rule, where.values)
     place, values = _before(wanted.before, "r.at_ms, r.node, r.chain, r.seq", 4)
     rows = session.execute(
@@ -173,6 +170,20 @@ def exchanges(session: Session, wanted: Filter) -> tuple[list[Exchanged], str]:
     page = [_exchanged(row) for row in rows[: wanted.most]]
     last = page[-1] if len(rows) > wanted.most else None
     return page, "" if last is None else _cursor(last.at_ms, last.node, last.chain, last.seq)
+
+
+_SELDOM = " and (r.node, r.chain, r.seq) in (select d.node, d.chain, d.seq from decisions d where d.rule_id = ?)"
+_OFTEN = (
+    " and exists (select 1 from decisions d where d.node = r.node and d.chain = r.chain and d.seq = r.seq "
+    "and d.rule_id = ?)"
+)
+_MOST_SELDOM = 5000
+
+
+def _fires_seldom(session: Session, rule: str) -> bool:
+    """Tell whether a rule's exchanges are better looked for among its decisions than one after the other."""
+    few = "select count(*) from (select 1 from decisions where rule_id = ? limit ?) as some_of_them"
+    return int(session.execute(few, (as_kept(rule), _MOST_SELDOM))[0][0]) < _MOST_SELDOM
 
 
 def decisions(session: Session, wanted: Filter) -> tuple[list[Decided], str]:

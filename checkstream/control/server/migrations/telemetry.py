@@ -33,6 +33,7 @@ FIRST = Migration(
         "create index records_by_route on records(route, at_ms)",
         "create index records_by_caller on records(caller, at_ms)",
         "create index records_by_action on records(action, at_ms)",
+        "create index records_by_outcome on records(outcome, at_ms)",
         """create table decisions(
              node text not null, chain text not null, seq {int} not null, place {int} not null, at_ms {int} not null,
              stream text not null, route text not null, caller text, rule_id text not null, action text not null,
