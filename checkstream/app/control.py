@@ -9,7 +9,7 @@ import logging
 import signal
 import sys
 import time
-from collections.abc import AsyncIterator, Coroutine
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
 from functools import partial
 from pathlib import Path
 
@@ -102,14 +102,15 @@ async def serve_control(config: ControlConfig, log: Log) -> AsyncIterator[str]:
         reviewing = Reviewing(database, now_ms, per_day=config.review_per_day, keep_days=config.retention_days)
         roles = People({name: person.role for name, person in config.people.items()})
         admission = Admission(streams=_REQUESTS, held_bytes=_HELD_BYTES)
+        topics = (
+            NodesApi(fleets, roles),
+            RolloutsApi(fleets, acts, roles),
+            AlertsApi(alerting, roles),
+            TelemetryApi(telemetry, roles),
+            ReviewsApi(reviewing, roles),
+        )
         face = Face(
-            (
-                *NodesApi(fleets, roles).operations,
-                *RolloutsApi(fleets, acts, roles).operations,
-                *AlertsApi(alerting, roles).operations,
-                *TelemetryApi(telemetry, roles).operations,
-                *ReviewsApi(reviewing, roles).operations,
-            ),
+            tuple(operation for topic in topics for operation in topic.operations),
             callers=people,
             admission=admission,
             times=_TIMES,
@@ -127,13 +128,7 @@ async def serve_control(config: ControlConfig, log: Log) -> AsyncIterator[str]:
                 return await files.respond(request)
             return await face.respond(request)
 
-        listener = Listener(respond, _TIMES)
-        try:
-            await listener.open(parse_address(config.listen))
-        except OSError as error:
-            raise _wrong(
-                f"can't listen on `{config.listen}`: {cause(error) or error}", "give another `listen`"
-            ) from error
+        listener = await _listening(config.listen, respond)
         try:
             async with _beside(
                 keep(acts.tick, _TICK_S, "rollouts", log),
@@ -148,6 +143,20 @@ async def serve_control(config: ControlConfig, log: Log) -> AsyncIterator[str]:
             listener.stop_accepting()
             await admission.wait_idle(_DRAIN_S)
             await listener.close()
+
+
+async def _listening(address: str, respond: Callable[[BaseRequest], Awaitable[StreamResponse]]) -> Listener:
+    """Return what listens.
+
+    Raises:
+        ConfigError: the address can't be bound.
+    """
+    listener = Listener(respond, _TIMES)
+    try:
+        await listener.open(parse_address(address))
+    except OSError as error:
+        raise _wrong(f"can't listen on `{address}`: {cause(error) or error}", "give another `listen`") from error
+    return listener
 
 
 @contextlib.asynccontextmanager
