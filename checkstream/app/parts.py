@@ -104,10 +104,7 @@ async def open_parts(
     config, server, limits = loaded.config, loaded.config.server, loaded.config.server.limits
 
     # what is told, and what is remembered
-    log = open_log(config.telemetry.log, sys.stderr.buffer, terminal=sys.stderr.isatty())
-    if member is not None:
-        log = log.bind(worker=member.welcome.slot)
-    opening.callback(_heard_of_libraries(log))
+    log = _opened_log(config, member, opening)
     key, journal = await thread(open_journal, config.audit, "serve")
     digests = await thread(_digests, key, config)
     closed(_close_journal, journal)
@@ -129,14 +126,7 @@ async def open_parts(
     page = None if member is None else member.board
     if fleet is not None:
         page = page or await opening.enter_async_context(fleet.joined(log, metrics.fleet_machines.set))
-    tidying = _Tidying()
-    admission = tidying.admission = Admission(
-        streams=limits.streams,
-        held_bytes=limits.held_bytes,
-        quota=server.quota,
-        when_idle=tidying.soon,
-        board=page,
-    )
+    admission = _admission(server, page)
     main = threading.get_native_id()
     meter = await thread(Meter, Capacity(limits.load), lambda: current.force.scorer.answering_s, main)
     opening.callback(meter.close)
@@ -171,9 +161,7 @@ async def open_parts(
     listener = Listener(proxy.respond, times, _hosts(server, current), refused=counts.unheard)
     facts = OwnFacts(inside, metrics, lambda: current.force, lambda: listener.address)
     console = open_console(facts, config, token, tuple(await thread(program)))
-    admin = Admin(inside, token, console)
-    hosts = Hosts(server.hosts) if server.admin_token is None else None
-    admin_listener = Listener(admin.respond, times, hosts, sockets=_ADMIN_SOCKETS)
+    admin_listener = _admin_listener(Admin(inside, token, console), server, times)
     observe = _observing(
         counts, current, background=background, admission=admission, trail=trail, conversations=conversations
     )
@@ -182,6 +170,33 @@ async def open_parts(
     return Parts(
         log, trail, counts, current, admission, background, proxy, listener, admin_listener, console, metrics, observe
     )
+
+
+def _opened_log(config: Config, member: Member | None, opening: contextlib.AsyncExitStack) -> Log:
+    """Return the log, which hears of libraries until `opening` closes."""
+    log = open_log(config.telemetry.log, sys.stderr.buffer, terminal=sys.stderr.isatty())
+    if member is not None:
+        log = log.bind(worker=member.welcome.slot)
+    opening.callback(_heard_of_libraries(log))
+    return log
+
+
+def _admission(server: Server, page: Board | None) -> Admission:
+    """Return the room for callers; what would stop streams is done when none runs."""
+    tidying, limits = _Tidying(), server.limits
+    tidying.admission = Admission(
+        streams=limits.streams,
+        held_bytes=limits.held_bytes,
+        quota=server.quota,
+        when_idle=tidying.soon,
+        board=page,
+    )
+    return tidying.admission
+
+
+def _admin_listener(admin: Admin, server: Server, times: Times) -> Listener:
+    hosts = Hosts(server.hosts) if server.admin_token is None else None
+    return Listener(admin.respond, times, hosts, sockets=_ADMIN_SOCKETS)
 
 
 class _Closable(Protocol):
