@@ -8,7 +8,6 @@ import hashlib
 import logging
 import signal
 import sys
-import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
 from functools import partial
 from pathlib import Path
@@ -37,6 +36,7 @@ from checkstream.control.server.people import People
 from checkstream.control.server.reviewing import Reviewing
 from checkstream.control.server.telemetry import Telemetry
 from checkstream.errors import AuditError, ConfigError, Fault
+from checkstream.jobs.clock import wall_ms
 from checkstream.listen import Admission, Callers, Listener, Times
 from checkstream.listen.binding import cause
 from checkstream.telemetry.logs import LibraryLogs, Log, open_log
@@ -89,17 +89,17 @@ async def serve_control(config: ControlConfig, log: Log) -> AsyncIterator[str]:
         stack.push_async_callback(database.close)
         _, journal = await asyncio.to_thread(open_journal, config.audit, "control")
         stack.push_async_callback(_close, journal)
-        fleets = Fleets(config.fleets, database, now_ms)
-        acts = Acts(config.fleets, database, journal, now_ms)
-        alerting = await asyncio.to_thread(open_alerting, config, database, acts, now_ms)
+        fleets = Fleets(config.fleets, database, wall_ms)
+        acts = Acts(config.fleets, database, journal, wall_ms)
+        alerting = await asyncio.to_thread(open_alerting, config, database, acts, wall_ms)
         telemetry = Telemetry(
             database,
             {node: name for name, fleet in config.fleets.items() for node in fleet.nodes},
-            now_ms,
+            wall_ms,
             keep_days=config.retention_days,
             silent_s=config.silent_s,
         )
-        reviewing = Reviewing(database, now_ms, per_day=config.review_per_day, keep_days=config.retention_days)
+        reviewing = Reviewing(database, wall_ms, per_day=config.review_per_day, keep_days=config.retention_days)
         roles = People({name: person.role for name, person in config.people.items()})
         admission = Admission(streams=_REQUESTS, held_bytes=_HELD_BYTES)
         topics = (
@@ -174,11 +174,6 @@ async def _beside(*work: Coroutine[None, None, None]) -> AsyncIterator[None]:
 async def _close(journal: Journal) -> None:
     with contextlib.suppress(AuditError):  # it has failed before, and said so
         await journal.aclose()
-
-
-def now_ms() -> int:
-    """Return the wall clock, in milliseconds."""
-    return time.time_ns() // 1_000_000
 
 
 def _open_store(config: ControlConfig) -> Database:

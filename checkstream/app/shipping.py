@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import random
-import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -18,6 +17,7 @@ from checkstream.control.telemetry.composing import Composer
 from checkstream.control.telemetry.privacy import Privacy
 from checkstream.control.telemetry.shipper import Shipper
 from checkstream.errors import AuditError, ControlError
+from checkstream.jobs.clock import wall_ms
 
 
 @asynccontextmanager
@@ -40,7 +40,7 @@ async def opened_shipper(config: Config) -> AsyncIterator[Shipper]:
         yield Shipper(
             composer,
             client.post,
-            now_ms=lambda: time.time_ns() // 1_000_000,
+            now_ms=wall_ms,
             draw=random.random,
             batch_ms=told.batch_ms,
             batch_bytes=told.batch_bytes,

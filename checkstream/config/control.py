@@ -9,15 +9,12 @@ import msgspec
 from msgspec import Meta
 
 from checkstream.config.alerts import AlertSettings
-from checkstream.config.files import read_file
 from checkstream.config.parts import Name, Secret, Settings
 from checkstream.config.paths import with_files
-from checkstream.config.reader import build, read_tree
+from checkstream.config.reader import read_settings
 from checkstream.config.servers import parse_address
 from checkstream.config.settings import AuditSettings
 from checkstream.config.telemetry import LogSettings
-from checkstream.core.policy import nodes as yaml_nodes
-from checkstream.errors import ConfigError, Fault
 
 NodeName = Annotated[str, Meta(pattern=r"\A[a-z0-9][a-z0-9.-]{0,62}\Z")]
 """Of a node or a fleet: it stands in addresses, in records and on the command line."""
@@ -182,17 +179,7 @@ def load_control(file: Path) -> ControlConfig:
     Raises:
         ConfigError: it can't be read, or holds faults; carries all of them.
     """
-    try:
-        content = read_file(file)
-    except OSError as error:
-        fault = Fault(file=str(file), reason=f"can't be read: {error.strerror or error}", advice="check the path")
-        raise ConfigError((fault,)) from error
-    source = yaml_nodes.open_source(str(file), content)
-    tree = None if source.faults else read_tree(source)
-    config = None if tree is None else build(tree, ControlConfig, source)
-    if config is None or source.faults:
-        raise ConfigError(tuple(sorted(source.faults, key=lambda fault: (fault.line, fault.column))))
-    return _absolute(config, file.resolve().parent)
+    return _absolute(read_settings(file, ControlConfig), file.resolve().parent)
 
 
 def _absolute(config: ControlConfig, base: Path) -> ControlConfig:

@@ -13,12 +13,9 @@ from urllib.parse import SplitResult, urlsplit
 import msgspec
 from msgspec import Meta
 
-from checkstream.config.files import read_file
 from checkstream.config.parts import Secret, Settings
-from checkstream.config.reader import build, read_tree
+from checkstream.config.reader import read_settings
 from checkstream.config.servers import Address
-from checkstream.core.policy import nodes
-from checkstream.errors import ConfigError, Fault
 
 ModelName = Annotated[str, Meta(pattern=r"^[a-z][a-z0-9_]{0,63}$")]
 _Share = Annotated[float, Meta(gt=0, lt=1)]
@@ -206,16 +203,7 @@ def read_own_models(file: Path) -> tuple[OwnModel, ...]:
     Raises:
         ConfigError: the file can't be read, or holds faults; carries all of them.
     """
-    try:
-        content = read_file(file)
-    except OSError as error:
-        fault = Fault(file=str(file), reason=f"can't be read: {error.strerror or error}", advice="check the path")
-        raise ConfigError((fault,)) from error
-    source = nodes.open_source(str(file), content)
-    tree = None if source.faults else read_tree(source)
-    own = None if tree is None else build(tree, OwnModels, source)
-    if own is None or source.faults:
-        raise ConfigError(tuple(sorted(source.faults, key=lambda fault: (fault.line, fault.column))))
+    own = read_settings(file, OwnModels)
     return tuple(_absolute(model, file.resolve().parent) for model in own.models)
 
 

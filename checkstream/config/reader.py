@@ -14,13 +14,17 @@ import difflib
 import math
 import types
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Annotated, Literal, TypeVar, Union, cast, get_args, get_origin
 
 import msgspec
 
+from checkstream.config.files import read_file
 from checkstream.core.policy import nodes
+from checkstream.errors import ConfigError, Fault
 
 _T = TypeVar("_T")
+_Struct = TypeVar("_Struct", bound=msgspec.Struct)
 _NULLS = frozenset({"", "~", "null", "Null", "NULL"})
 _BOOLEANS = {"true": True, "True": True, "TRUE": True, "false": False, "False": False, "FALSE": False}
 _YAML_1_1_BOOLEANS = frozenset({"yes", "no", "on", "off", "y", "n"})
@@ -327,3 +331,22 @@ def _dotted(path: tuple[str | int, ...]) -> str:
 def _advice(given: str, known: Sequence[str] | Mapping[str, object]) -> str:
     close = difflib.get_close_matches(given, list(known), n=1)
     return f"did you mean `{close[0]}`?" if close else "known: " + ", ".join(known)
+
+
+def read_settings(file: Path, struct: type[_Struct]) -> _Struct:
+    """Return what a file of settings says.
+
+    Raises:
+        ConfigError: it can't be read, or holds faults; carries all of them.
+    """
+    try:
+        content = read_file(file)
+    except OSError as error:
+        reason = f"can't be read: {(error.strerror or 'it can not be opened').lower()}"
+        raise ConfigError((Fault(file=str(file), reason=reason, advice="check the path"),)) from error
+    source = nodes.open_source(str(file), content)
+    tree = None if source.faults else read_tree(source)
+    found = None if tree is None else build(tree, struct, source)
+    if found is None or source.faults:
+        raise ConfigError(tuple(sorted(source.faults, key=lambda fault: (fault.line, fault.column))))
+    return found

@@ -4,20 +4,16 @@ from __future__ import annotations
 
 from itertools import combinations
 from pathlib import Path
-from typing import Annotated, TypeVar
+from typing import Annotated
 
 import msgspec
 from msgspec import Meta
 
-from checkstream.config import read_file
 from checkstream.config.parts import Settings
-from checkstream.config.reader import build, read_tree
+from checkstream.config.reader import read_settings
 from checkstream.control.bundles.index import Name
-from checkstream.core.policy import nodes
 from checkstream.core.policy.program import Word
-from checkstream.errors import ConfigError, Fault
 
-_Written = TypeVar("_Written", bound=Settings)
 _Days = Annotated[int, Meta(ge=1, le=3650)]
 _Bundles = Annotated[tuple[Annotated[str, Meta(pattern=r"\A([a-z0-9][a-z0-9-]{0,62}|\*)\Z")], ...], Meta(min_length=1)]
 _ROOTS = 2
@@ -136,7 +132,7 @@ def read_bundle_file(path: Path) -> WrittenBundle:
     Raises:
         ConfigError: it can't be read, or holds faults; carries all of them.
     """
-    written, base = _read(path, WrittenBundle), path.resolve().parent
+    written, base = read_settings(path, WrittenBundle), path.resolve().parent
     programs = {
         name: msgspec.structs.replace(
             program,
@@ -155,19 +151,5 @@ def read_trust_file(path: Path) -> WrittenTrust:
     Raises:
         ConfigError: it can't be read, or holds faults; carries all of them.
     """
-    written, base = _read(path, WrittenTrust), path.resolve().parent
+    written, base = read_settings(path, WrittenTrust), path.resolve().parent
     return msgspec.structs.replace(written, keys={name: str(base / file) for name, file in written.keys.items()})
-
-
-def _read(path: Path, type_: type[_Written]) -> _Written:
-    try:
-        content = read_file(path)
-    except OSError as error:
-        reason = f"can't be read: {(error.strerror or 'it can not be opened').lower()}"
-        raise ConfigError((Fault(file=str(path), reason=reason, advice="check the path"),)) from error
-    source = nodes.open_source(str(path), content)
-    tree = None if source.faults else read_tree(source)
-    written = None if tree is None else build(tree, type_, source)
-    if written is None or source.faults:
-        raise ConfigError(tuple(sorted(source.faults, key=lambda fault: (fault.line, fault.column))))
-    return written

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Mapping
 
 import msgspec
 
+from checkstream.control import wilson
 from checkstream.control.review.judging import outcome
 from checkstream.control.review.terms import Item, Word
 
@@ -61,9 +62,7 @@ def _of(rule: str, week: int, counted: list[tuple[float, Word]]) -> Precision | 
     value = math.fsum(weight for weight, right in told if right) / total
     # as many items of equal weight would say as much (Kish 1965)
     worth = total * total / math.fsum(weight * weight for weight, _ in told)
-    slack = _Z * _Z / worth
-    middle = (value + slack / 2) / (1 + slack)
-    half = _Z / (1 + slack) * math.sqrt((value * (1 - value) + slack / 4) / worth)
+    low, high = wilson.interval(value, worth, _Z)
     return Precision(
         rule=rule,
         week=week,
@@ -71,6 +70,6 @@ def _of(rule: str, week: int, counted: list[tuple[float, Word]]) -> Precision | 
         right=sum(right for _, right in told),
         unsure=len(counted) - len(told),
         value=value,
-        low=max(0.0, min(value, middle - half)),
-        high=min(1.0, max(value, middle + half)),
+        low=low,
+        high=high,
     )

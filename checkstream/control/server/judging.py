@@ -20,6 +20,7 @@ from itertools import accumulate
 import msgspec
 
 from checkstream.config.control import Health
+from checkstream.control import wilson
 from checkstream.control.server.tally import Tally
 from checkstream.telemetry.drift import BINS, LEAST, psi
 
@@ -72,12 +73,7 @@ def too_much(health: Health, some: int, of: int, others: int, of_others: int) ->
 
 def interval(some: int, of: int) -> tuple[float, float]:
     """Return the ends between which a share is, as far as its count tells; of nothing it may be any."""
-    if of <= 0:
-        return 0.0, 1.0
-    share, square = some / of, _Z * _Z / of
-    middle = (share + square / 2) / (1 + square)
-    half = _Z * math.sqrt(max(0.0, share * (1 - share) / of + square / (4 * of))) / (1 + square)
-    return max(0.0, middle - half), min(1.0, middle + half)
+    return wilson.interval(some / of if of > 0 else 0.0, of, _Z)
 
 
 def _odds(share: float) -> float:
