@@ -19,7 +19,7 @@ from checkstream.control.bundles.earlier import digest_of
 from checkstream.control.bundles.fetching import Fetched, Fetcher
 from checkstream.control.bundles.index import INDEX, Index
 from checkstream.control.bundles.repository import Repository
-from checkstream.control.bundles.signers import open_signer, write_key_pair
+from checkstream.control.bundles.signers import open_signer, write_key_pair, write_public_key
 from checkstream.control.bundles.trust import approves, bundle_target
 from checkstream.control.bundles.weight import approval_of
 from checkstream.control.bundles.written import read_bundle_file, read_trust_file
@@ -45,7 +45,7 @@ class Summary(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def key(args: argparse.Namespace) -> None:
-    """Make a key pair.
+    """Make a key pair, or write the public key of one that is elsewhere.
 
     Raises:
         CheckstreamError: it can't be done; says why.
@@ -54,6 +54,10 @@ def key(args: argparse.Namespace) -> None:
     if not name.isascii() or not name.replace("-", "").isalnum():
         raise BundleError(f"`{name}` is no name of a key; use letters, digits and `-`")
     private, public = args.to / f"{name}.pem", args.to / f"{name}.pub"
+    if args.at is not None:
+        uri = write_public_key(args.at, public)
+        sys.stdout.write(f"{public}: public, for trust.yaml; sign by `--key {safe(f'{name}={uri}')}`\n")
+        return
     write_key_pair(private, public)
     sys.stdout.write(f"{private}: private, for nobody else\n{public}: public, for trust.yaml\n")
 

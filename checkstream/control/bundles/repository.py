@@ -15,6 +15,7 @@ from pathlib import Path, PurePosixPath
 from types import MappingProxyType
 
 import msgspec
+from securesystemslib.exceptions import UnverifiedSignatureError
 from securesystemslib.signer import Key, Signer
 from tuf.api.exceptions import LengthOrHashMismatchError, UnsignedMetadataError
 from tuf.api.metadata import (
@@ -164,7 +165,7 @@ class Repository:
         """Add a signature to what is staged for a role.
 
         Raises:
-            BundleError: nothing is staged for it, or the key is none of its keys.
+            BundleError: nothing is staged for it, the key is none of its keys, or it does not sign as that one would.
         """
         staged = self._staged_any(role)
         if staged is None:
@@ -177,7 +178,13 @@ class Repository:
         try:
             staged.sign(signer, append=True)
         except UnsignedMetadataError as error:
-            raise BundleError(f"the key could not sign as `{role}`: {error.__cause__ or error}") from error
+            why = error.__cause__ or error
+            said = str(why) or type(why).__name__  # errors of PKCS#11 are a name alone
+            raise BundleError(f"the key could not sign as `{role}`: {said}") from error
+        try:
+            allowed[key].verify_signature(staged.signatures[key], staged.signed_bytes)
+        except UnverifiedSignatureError as error:  # a token or a service that isn't whose public key is known
+            raise BundleError(f"what the key signed as `{role}` doesn't go with its public key") from error
         self._stage(role, staged)
 
     def signable(self, signer: Signer) -> list[str]:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
+from urllib.parse import parse_qs
 
 from cryptography.exceptions import UnsupportedAlgorithm
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
@@ -16,7 +17,18 @@ from cryptography.hazmat.primitives.serialization import (
     PublicFormat,
     load_pem_private_key,
 )
-from securesystemslib.signer import SIGNER_FOR_URI_SCHEME, CryptoSigner, Key, Signer, SSlibKey
+from securesystemslib.signer import (
+    SIGNER_FOR_URI_SCHEME,
+    AWSSigner,
+    AzureSigner,
+    CryptoSigner,
+    GCPSigner,
+    HSMSigner,
+    Key,
+    Signer,
+    SSlibKey,
+    VaultSigner,
+)
 
 from checkstream.config import read_file
 from checkstream.control.bundles import PASSPHRASE
@@ -72,9 +84,55 @@ def _signer_elsewhere(name: str, uri: str, known: Iterable[Key]) -> Signer:
     if name not in keys:
         raise BundleError(f"there is no key called `{name}`; known: {', '.join(sorted(keys)) or 'none'}")
     try:
-        return Signer.from_priv_key_uri(uri, keys[name], lambda _secret: os.environ.get(PASSPHRASE, ""))
+        return Signer.from_priv_key_uri(uri, keys[name], _pin)
     except Exception as error:  # each kind of store raises errors of its own library
-        raise BundleError(f"the key `{name}` can't be used at `{uri}`: {error}") from error
+        raise BundleError(f"the key `{name}` can't be used at `{uri}`: {str(error) or type(error).__name__}") from error
+
+
+def _pin(_: str) -> str:
+    return os.environ.get(PASSPHRASE, "")
+
+
+def write_public_key(address: str, public: Path) -> str:
+    """Write the public key of a private one that stays where it is, and return the URI by which that one signs.
+
+    Args:
+        address: `hsm:[ID][?label=TOKEN]`, `awskms:KEY`, `gcpkms:VERSION`, `azurekms:VAULT/KEY` or `hv:KEY`.
+        public: File to write, in PEM; an existing one is not touched.
+
+    Raises:
+        BundleError: there is no such key, it is of a kind that can't sign here, or the file can't be written.
+    """
+    scheme, _, rest = address.partition(":")
+    if scheme not in _ELSEWHERE:
+        raise BundleError(f"`{address}` is no address of a key; those begin with {', '.join(_ELSEWHERE)} and `:`")
+    try:
+        uri, key = _ELSEWHERE[scheme](rest)
+    except Exception as error:  # as above
+        raise BundleError(
+            f"there is no key at `{address}` that can be used: {str(error) or type(error).__name__}"
+        ) from error
+    _write(public, str(key.keyval["public"]).encode(), 0o644)
+    return uri
+
+
+def _of_token(rest: str) -> tuple[str, SSlibKey]:
+    number, _, query = rest.partition("?")
+    return HSMSigner.import_(int(number) if number else None, parse_qs(query).get("label", [None])[0], _pin)
+
+
+def _of_vault(rest: str) -> tuple[str, SSlibKey]:
+    vault, _, name = rest.partition("/")
+    return AzureSigner.import_(vault, name)
+
+
+_ELSEWHERE: dict[str, Callable[[str], tuple[str, SSlibKey]]] = {
+    "hsm": _of_token,
+    "awskms": AWSSigner.import_,
+    "gcpkms": GCPSigner.import_,
+    "azurekms": _of_vault,
+    "hv": VaultSigner.import_,
+}
 
 
 def write_key_pair(private: Path, public: Path) -> None:
@@ -85,14 +143,16 @@ def write_key_pair(private: Path, public: Path) -> None:
     """
     key, secret = Ed25519PrivateKey.generate(), os.environ.get(PASSPHRASE, "")
     encryption = BestAvailableEncryption(secret.encode()) if secret else NoEncryption()
-    pem = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, encryption)
-    shown = key.public_key().public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo)
-    for path, content, mode in ((private, pem, 0o600), (public, shown, 0o644)):
-        try:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode), "wb") as file:
-                file.write(content)
-        except FileExistsError as error:
-            raise BundleError(f"`{path}` is there already; a key that is overwritten is lost") from error
-        except OSError as error:
-            raise BundleError(f"can't write `{path}`: {(error.strerror or 'no reason given').lower()}") from error
+    _write(private, key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, encryption), 0o600)
+    _write(public, key.public_key().public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo), 0o644)
+
+
+def _write(path: Path, content: bytes, mode: int) -> None:
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode), "wb") as file:
+            file.write(content)
+    except FileExistsError as error:
+        raise BundleError(f"`{path}` is there already; a key that is overwritten is lost") from error
+    except OSError as error:
+        raise BundleError(f"can't write `{path}`: {(error.strerror or 'no reason given').lower()}") from error
