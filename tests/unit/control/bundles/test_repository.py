@@ -284,7 +284,7 @@ def test_a_publishing_that_was_broken_off_is_done_again(world: World, monkeypatc
         world.sign(world.files(STOPS, LOGS.replace("trial", f"trial {writes}"), version=version))
         left[0] = writes
         with monkeypatch.context() as patched:
-            patched.setattr("checkstream.control.bundles.repository.write_whole", ends)
+            patched.setattr("checkstream.control.bundles.publishing.write_whole", ends)
             try:
                 world.publish()
             except Ended:
