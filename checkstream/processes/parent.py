@@ -96,7 +96,7 @@ class Parent:
         self._places = Places()
         self._config_file = config_file
         self._rolling = Rolling(self._places.able, self._give_up, config_file, self._log)
-        self._whole = Whole(self._rolling.load)
+        self._whole = Whole(self._load)
         self._rolling.reload = self._whole.reload
         self._shared = memory.Shared()
         self._secret = os.urandom(32) if elder is None else elder.estate.secret
@@ -161,6 +161,17 @@ class Parent:
                 self._begin(self._hand_over(usr2, stop))
             await stop.wait()
         return 0
+
+    async def _load(self) -> None:
+        """Load anew in all workers, and count from there on for a bundle that is new.
+
+        Raises:
+            FaultyFile: a file is wrong; what was in force stays.
+            NotReady: a worker has ended meanwhile; what was in force stays.
+        """
+        await self._rolling.load()
+        if self._config.control is not None:
+            await self._told_of_all()
 
     async def _told_of_all(self) -> Running | None:
         """Return what all workers have in force, and what a rollout is judged by; None: no worker says anything."""

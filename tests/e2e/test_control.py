@@ -60,7 +60,9 @@ class Site:
         self.server.write_key(name, folder / "node.pem")
         bundles = {"source": f"{self.control.url}/bundles/", "root": "root.json", "name": "retail", "poll_s": 1}
         control = {"url": self.control.url, "node": name, "key": "node.pem", "poll_s": 1}
-        return {**config(self.llm.url, folder, ["bundle:chat"], chat_only=True), "bundles": bundles, "control": control}
+        own = config(self.llm.url, folder, ["bundle:chat"], chat_only=True)
+        own["server"]["workers"] = 2 if name == "n1" else 1  # the canary's counts are those of two processes
+        return {**own, "bundles": bundles, "control": control}
 
     def begin(self, *names: str) -> None:
         """Start nodes, at the same time."""
@@ -136,7 +138,7 @@ def test_a_bundle_that_stops_everything_comes_back_from_its_canary_though_the_se
     for _ in range(45):
         site.answer("n1")
     site.control = Control(site.folder, site.server.folder / "control.yaml")
-    until(lambda: site.in_force("n1") == "retail@1" or None, what="the way back", timeout_s=40)
+    until(lambda: site.in_force("n1") == "retail@1" or None, what="the way back", timeout_s=120)
     assert site.answer("n1") == "All is blue."
     shown = site.fleet()
     assert (shown["rollout"]["stage"], "stops: " in shown["rollout"]["why"]) == ("rolled_back", True)
