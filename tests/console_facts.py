@@ -10,8 +10,8 @@ from typing import Any
 import msgspec
 
 from checkstream.config import Address, AuditSettings
-from checkstream.console import Console, Places, Policies, ProgramFacts, RuleFacts, Source
-from checkstream.console.opening import public_key
+from checkstream.console import Places, Policies, ProgramFacts, RuleFacts, Source
+from checkstream.console.opening import console_of, public_key
 from checkstream.console.records import Folder
 from checkstream.listen import Hosts, Listener, Times
 from checkstream.proxy.health import Admin, ReloadStatus, RouteStatus, Status
@@ -118,7 +118,7 @@ async def served(facts: MadeUp, folder: Path, *, token: str | None = None, **pla
     }
     at = Places(**given | places)
     audit = AuditSettings(dir=str(at.audit))
-    console = Console(facts, Folder(at.audit, lambda: public_key(audit)), at, token)
+    console = console_of(facts, Folder(at.audit, lambda: public_key(audit)), at, token)
     times = Times(header_s=5, write_s=5)
     listener = Listener(Admin(facts, token, console).respond, times, Hosts() if token is None else None)
     await listener.open(Address("127.0.0.1", 0))

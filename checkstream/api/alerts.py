@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Annotated
-
 import msgspec
-from msgspec import Meta
 
 from checkstream.api.operation import Operation
 from checkstream.control.server.alerting import Alerting, Alerts, Silenced
+from checkstream.control.server.asked import EndAsked, SilenceAsked
 from checkstream.control.server.people import People
 
 _SECONDS = 30.0
@@ -16,22 +14,6 @@ _SECONDS = 30.0
 
 class AlertsAsked(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The query of `GET /v1/alerts`: nothing."""
-
-
-class SilenceAsked(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What is to be muted."""
-
-    pattern: Annotated[str, Meta(min_length=1, max_length=200)]
-    """Of keys of alerts, with `*` and `?`: `node_stale:shop/eu-*`."""
-    seconds: Annotated[int, Meta(ge=1, le=30 * 86_400)]
-    reason: Annotated[str, Meta(min_length=1, max_length=500)]
-    """Why; others read it."""
-
-
-class EndAsked(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Which silence ends."""
-
-    id: Annotated[int, Meta(ge=1, le=2**53 - 1)]
 
 
 class AlertsApi:

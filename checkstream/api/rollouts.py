@@ -9,44 +9,20 @@ from msgspec import Meta
 
 from checkstream.api.operation import Operation
 from checkstream.control.server.acts import Acts
-from checkstream.control.server.allowed import Kind
+from checkstream.control.server.asked import AllowanceAsked, Asked, Name, RolloutAsked, RolloutMoved
 from checkstream.control.server.fleets import Fleets
 from checkstream.control.server.people import People
 from checkstream.control.server.showing import RolloutShown
 
-_Name = Annotated[str, Meta(max_length=64)]
-_Value = Annotated[str, Meta(min_length=1, max_length=200, pattern=r"\A[!-~]+\Z")]
-_Reason = Annotated[str, Meta(max_length=1000)]
-_Number = Annotated[int, Meta(ge=1, le=2**53 - 1)]
 _SECONDS = 30.0
 _VIEW = {"403": "Who asks may not do this."}
 _ALSO = {"403": "Who asks may not do this.", "409": "It doesn't go with how things stand."}
 
 
-class _Asked(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A request; unknown fields are refused."""
-
-
-class RolloutAsked(_Asked, frozen=True, kw_only=True):
-    """Which bundle a fleet is to have."""
-
-    fleet: _Name
-    version: Annotated[str, Meta(min_length=1, max_length=200)]
-    """As people call it, or eight or more digits of its digest; one that is signed now."""
-    reason: _Reason = ""
-
-
-class RolloutMoved(_Asked, frozen=True, kw_only=True):
-    """Which rollout, and why."""
-
-    rollout: _Number
-    reason: _Reason = ""
-
-
-class RolloutsAsked(_Asked, frozen=True, kw_only=True):
+class RolloutsAsked(Asked, frozen=True, kw_only=True):
     """Whose rollouts."""
 
-    fleet: _Name
+    fleet: Name
     most: Annotated[int, Meta(ge=1, le=1000)] = 20
 
 
@@ -54,16 +30,6 @@ class Rollouts(msgspec.Struct, frozen=True, kw_only=True):
     """Rollouts, the newest first."""
 
     rollouts: tuple[RolloutShown, ...]
-
-
-class AllowanceAsked(_Asked, frozen=True, kw_only=True):
-    """What nodes of a fleet may be, or may no longer."""
-
-    fleet: _Name
-    kind: Kind
-    value: _Value
-    allowed: bool = True
-    reason: _Reason = ""
 
 
 class Done(msgspec.Struct, frozen=True, kw_only=True):

@@ -12,6 +12,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
 from functools import partial
 from pathlib import Path
 
+from aiohttp import hdrs
 from aiohttp.web import BaseRequest, StreamResponse
 
 import checkstream
@@ -29,6 +30,8 @@ from checkstream.app.parts import open_journal
 from checkstream.audit.journal import Journal
 from checkstream.audit.keys import PublicKey, load_public_key
 from checkstream.config import ControlConfig, parse_address, reveal
+from checkstream.console import Console
+from checkstream.console.control import control_shell, open_control_console
 from checkstream.control.server.acts import Acts
 from checkstream.control.server.database import Database, open_database
 from checkstream.control.server.fleets import Fleets
@@ -39,6 +42,7 @@ from checkstream.errors import AuditError, ConfigError, Fault
 from checkstream.jobs.clock import wall_ms
 from checkstream.listen import Admission, Callers, Listener, Times
 from checkstream.listen.binding import cause
+from checkstream.proxy.health import CONSOLE
 from checkstream.telemetry.logs import LibraryLogs, Log, open_log
 from checkstream.telemetry.metrics import Metrics
 
@@ -123,12 +127,13 @@ async def serve_control(config: ControlConfig, log: Log) -> AsyncIterator[str]:
         )
         files = None if config.repository is None else RepositoryFiles(Path(config.repository), nodes, fleets.admit)
 
-        async def respond(request: BaseRequest) -> StreamResponse:
-            if files is not None and request.rel_url.raw_path.startswith(BUNDLES):
-                return await files.respond(request)
-            return await face.respond(request)
-
-        listener = await _listening(config.listen, respond)
+        shell = control_shell(
+            people, {name: person.role for name, person in config.people.items()}, log, secure=config.behind_gateway
+        )
+        console = open_control_console(shell, fleets=fleets, acts=acts)
+        await console.open()
+        stack.push_async_callback(console.close)
+        listener = await _listening(config.listen, _respond(face, files, console))
         try:
             async with _beside(
                 keep(acts.tick, _TICK_S, "rollouts", log),
@@ -143,6 +148,24 @@ async def serve_control(config: ControlConfig, log: Log) -> AsyncIterator[str]:
             listener.stop_accepting()
             await admission.wait_idle(_DRAIN_S)
             await listener.close()
+
+
+def _respond(
+    face: Face, files: RepositoryFiles | None, console: Console
+) -> Callable[[BaseRequest], Awaitable[StreamResponse]]:
+    """Return what answers by path: bundles for nodes, the console for people, and the API for whoever has a key."""
+
+    async def respond(request: BaseRequest) -> StreamResponse:
+        path = request.rel_url.raw_path
+        if files is not None and path.startswith(BUNDLES):
+            return await files.respond(request)
+        if path in ("/", CONSOLE) or path.startswith(f"{CONSOLE}/"):
+            response = await console.respond(request)
+            response.headers[hdrs.SERVER] = "checkstream"
+            return response
+        return await face.respond(request)
+
+    return respond
 
 
 async def _listening(address: str, respond: Callable[[BaseRequest], Awaitable[StreamResponse]]) -> Listener:

@@ -1,6 +1,6 @@
 """Who may look at the console, and from which page something may be sent to it.
 
-Where a token is asked for, a login page takes it and gives a session in a cookie that no script and no other site can
+Where a secret is asked for, a login page takes it and gives a session in a cookie that no script and no other site can
 use. Where none is, the listener takes requests for this machine's own names alone (`listen.hosts`). What is sent must
 come from a page of the console itself, as browsers say it (`Sec-Fetch-Site`, else `Origin`), which no page can forge.
 """
@@ -9,14 +9,15 @@ from __future__ import annotations
 
 import secrets
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from urllib.parse import urlsplit
 
+import msgspec
 from aiohttp import hdrs
 from aiohttp.web import BaseRequest
 
 from checkstream.console.pages import ROOT
-from checkstream.console.sessions import LIVES_S, Guesses, Sessions, is_token
+from checkstream.console.sessions import LIVES_S, Guesses, Person, Sessions, is_token
 from checkstream.listen.callers import network_of
 
 HEADERS: Mapping[str, str] = {
@@ -25,7 +26,7 @@ HEADERS: Mapping[str, str] = {
         "frame-ancestors 'none'; base-uri 'none'; form-action 'self'"
     ),
     "x-content-type-options": "nosniff",
-    "referrer-policy": "no-referrer",
+    "referrer-policy": "same-origin",  # behind `no-referrer` a form of ours would say that its `Origin` is `null`
     "cross-origin-opener-policy": "same-origin",
     "cross-origin-resource-policy": "same-origin",
     "permissions-policy": "camera=(), microphone=(), geolocation=()",
@@ -36,30 +37,62 @@ _THEMES = ("dark", "light", "auto")
 _YEAR_S = 31_536_000
 
 
+ANYBODY = Person("")
+"""Whoever reaches a listener that asks for no secret."""
+
+
+class Door(msgspec.Struct, frozen=True, kw_only=True):
+    """Whom the login page lets in, and what it says."""
+
+    whose: Callable[[str], Person | None]
+    """Returns whose secret it is, in a time that says nothing of it; None: nobody's."""
+    label: str
+    """What it asks for, such as `Token`."""
+    says: str
+    """Where that comes from, in a sentence that ends before `code`."""
+    code: str
+    wrong: str
+    """What is said of a wrong one."""
+    ways: tuple[tuple[str, str], ...] = ()
+    """Other ways in: path below the console, and what the link says."""
+
+
+def token_door(token: str) -> Door:
+    """Return the door of one token, which whoever has it is let in by."""
+    return Door(
+        whose=lambda given: ANYBODY if is_token(given, token) else None,
+        label="Token",
+        says="This console shows what the guard does. It takes the token that the configuration names as",
+        code="server.admin_token",
+        wrong="That is not the token of this listener.",
+    )
+
+
 class Access:
     """Decides who may look."""
 
-    def __init__(self, token: str | None) -> None:
-        """Ask for `token`; None: whoever reaches the listener may look."""
-        self._token = token
+    def __init__(self, door: Door | None, *, secure: bool = False) -> None:
+        """Let in by `door`; None: whoever reaches the listener may look. `secure`: browsers come by TLS alone."""
+        self.door = door
+        self._secure = secure
         self._sessions = Sessions()
         self._guesses = Guesses()
 
-    @property
-    def needs_token(self) -> bool:
-        """Whether there is one."""
-        return self._token is not None
+    def person(self, request: BaseRequest) -> Person | None:
+        """Return who asks, known by a session or by the secret itself; None: somebody who may see nothing."""
+        if self.door is None:
+            return ANYBODY
+        given = _cookies(request).get(_session_name(request))
+        known = None if given is None else self._sessions.person(given, time.monotonic())
+        return self._bearer(request) if known is None else known
 
     def allows(self, request: BaseRequest) -> bool:
-        """Tell whether a request may see anything: by its session, or by the token itself."""
-        if self._token is None or self._has_token(request):
-            return True
-        given = _cookies(request).get(_session_name(request))
-        return given is not None and self._sessions.holds(given, time.monotonic())
+        """Tell whether a request may see anything."""
+        return self.person(request) is not None
 
-    def _has_token(self, request: BaseRequest) -> bool:
+    def _bearer(self, request: BaseRequest) -> Person | None:
         scheme, _, given = request.headers.get(hdrs.AUTHORIZATION, "").partition(" ")
-        return self._token is not None and scheme.lower() == "bearer" and is_token(given.strip(), self._token)
+        return None if self.door is None or scheme.lower() != "bearer" else self.door.whose(given.strip())
 
     def may_ask(self, request: BaseRequest) -> bool:
         """Tell whether something is asked for by a page of the console, by a program, or by a person who goes there.
@@ -70,34 +103,42 @@ class Access:
         return site in ("same-origin", "none") or request.headers.get("sec-fetch-dest") == "document"
 
     def may_send(self, request: BaseRequest) -> bool:
-        """Tell whether something was sent by a page of the console, or by a program that has the token."""
+        """Tell whether something was sent by a page of the console, or by a program that has a secret."""
         site = request.headers.get("sec-fetch-site")
         if site is not None:
             return site == "same-origin"
         origin = request.headers.get(hdrs.ORIGIN)
         if origin is None:
-            return self._has_token(request)
+            return self._bearer(request) is not None
         return urlsplit(origin).netloc.lower() == request.headers.get(hdrs.HOST, "").lower() != ""
 
     def wait_s(self, request: BaseRequest) -> float:
-        """Return how long whoever asks must wait before another token is tried; 0: not at all."""
+        """Return how long whoever asks must wait before another secret is tried; 0: not at all."""
         return self._guesses.wait_s(_address(request), time.monotonic())
 
     def log_in(self, request: BaseRequest, given: str) -> str | None:
-        """Return the cookie of a new session; None: that is not the token."""
-        if self._token is None or not is_token(given, self._token):
+        """Return the cookie of a new session; None: that is nobody's secret."""
+        person = None if self.door is None else self.door.whose(given)
+        if person is None:
             self._guesses.wrong(_address(request), time.monotonic())
             return None
+        return self.begin(request, person)
+
+    def begin(self, request: BaseRequest, person: Person, lives_s: float = LIVES_S) -> str:
+        """Begin a session of somebody who is known by now, however that came; return its cookie."""
         secret = secrets.token_urlsafe(32)
-        self._sessions.begin(secret, time.monotonic())
-        return _cookie(_session_name(request), secret, int(LIVES_S))
+        self._sessions.begin(secret, time.monotonic(), person, lives_s)
+        return self._cookie(_session_name(request), secret, int(min(lives_s, LIVES_S)))
 
     def log_out(self, request: BaseRequest) -> str:
         """End the session of a request; return the cookie that says so."""
         given = _cookies(request).get(_session_name(request))
         if given is not None:
             self._sessions.end(given)
-        return _cookie(_session_name(request), "", 0)
+        return self._cookie(_session_name(request), "", 0)
+
+    def _cookie(self, name: str, value: str, seconds: int) -> str:
+        return _cookie(name, value, seconds) + ("; Secure" if self._secure else "")
 
 
 def theme_of(request: BaseRequest) -> str:

@@ -5,59 +5,52 @@ Nothing of it stands on a request's path. With no page open there are the sums o
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Mapping, Sequence
 
 from aiohttp import hdrs
 from aiohttp.web import BaseRequest, Response, StreamResponse
 
-from checkstream.console.access import HEADERS, Access, theme_cookie
-from checkstream.console.facts import Facts, Places
+from checkstream.console.access import HEADERS, theme_cookie
 from checkstream.console.pages import ROOT
-from checkstream.console.records import Log
-from checkstream.console.serving.exchanges import ExchangePages
-from checkstream.console.serving.live import LivePages
-from checkstream.console.serving.overview import OverviewPages
-from checkstream.console.serving.policies import PolicyPages
-from checkstream.console.serving.quality import QualityPages
-from checkstream.console.serving.shell import Handler, Shell
-from checkstream.errors import CheckstreamError, NotReady
+from checkstream.console.serving.shell import Handler, Shell, Topic, status_of
+from checkstream.errors import CheckstreamError, ControlUnusable
 
 _FOR_EVER = "public, max-age=31536000, immutable"
+_STORE_FAILS = "The server's store can't be used. Try again later: the operator's log says what failed."
+"""Hosts and paths are nobody's business."""
+_OWN = frozenset({"login", "static/"})
 
 
 class Console:
     """Answers every request below `/console/`."""
 
-    def __init__(self, facts: Facts, log: Log, places: Places, token: str | None) -> None:
-        """Show what `facts` say and `log` has; ask for `token` (None: for none). Reads nothing yet."""
-        self._access = Access(token)
-        self._shell = shell = Shell(facts, places, self._access)
-        self._overview = OverviewPages(shell)
-        self._live = LivePages(shell, log)
-        self._policies = PolicyPages(shell)
+    def __init__(self, shell: Shell, topics: Sequence[Topic]) -> None:
+        """Show the pages of `topics`. Reads nothing yet."""
+        self._access = shell.access
+        self._shell = shell
+        self._topics = topics
         self._table: Mapping[tuple[str, str], Handler] = {
-            **self._overview.table,
-            **self._live.table,
-            **self._policies.table,
-            **QualityPages(shell, self._overview.now).table,
-            **ExchangePages(shell, log).table,
             ("GET", "login"): self._login_page,
             ("POST", "login"): self._log_in,
             ("POST", "logout"): self._log_out,
             ("POST", "theme"): self._theme,
             ("GET", "static/"): self._static,
+            **{place: handler for topic in topics for place, handler in topic.table.items()},
         }
         self._paths = frozenset(path for _, path in self._table)
+        self._public = _OWN.union(*(topic.public for topic in topics))
 
     async def open(self) -> None:
-        """Begin to count."""
-        await self._overview.open()
+        """Begin what goes on."""
+        for topic in self._topics:
+            await topic.open()
 
     async def close(self) -> None:
         """Stop all that goes on."""
-        await self._live.close()
-        await self._policies.close()
-        await self._overview.close()
+        async with contextlib.AsyncExitStack() as closing:
+            for topic in self._topics:
+                closing.push_async_callback(topic.close)
 
     async def respond(self, request: BaseRequest) -> StreamResponse:
         """Answer one request."""
@@ -73,7 +66,7 @@ class Console:
             return Response(status=308, headers={hdrs.LOCATION: ROOT})
         path = raw.removeprefix(ROOT)
         own = path if path in self._paths else path[: path.find("/") + 1]
-        if own not in ("login", "static/") and not self._access.allows(request):
+        if own not in self._public and not self._access.allows(request):
             return _turned_away(request)
         if own not in self._paths or (not own and path):
             return await self._shell.missing(request)
@@ -87,7 +80,14 @@ class Console:
         try:
             return await handler(request, path.removeprefix(own))
         except CheckstreamError as error:
-            return await self._shell.error(request, 503 if isinstance(error, NotReady) else 500, str(error))
+            return await self._shell.error(request, status_of(error), self._told(error))
+
+    def _told(self, error: CheckstreamError) -> str:
+        if not isinstance(error, ControlUnusable):
+            return str(error)
+        if self._shell.log is not None:
+            self._shell.log.error("console.store_failed", detail=str(error))
+        return _STORE_FAILS
 
     async def _wrong_method(self, request: BaseRequest, methods: Sequence[str]) -> Response:
         response = await self._shell.error(request, 405, f"This takes {methods[0]}.")
@@ -99,10 +99,7 @@ class Console:
     async def _login_page(self, request: BaseRequest, _: str, fault: str = "", status: int = 200) -> Response:
         if self._access.allows(request) and not fault:
             return Response(status=303, headers={hdrs.LOCATION: ROOT})
-        response = await self._shell.rendered(request, "login", "login", status, fault=fault)
-        # Behind `no-referrer` a form's `Origin` is `null`, and browsers say `Sec-Fetch-Site` only where they trust.
-        response.headers["referrer-policy"] = "same-origin"
-        return response
+        return await self._shell.rendered(request, "login", "login", status, fault=fault, door=self._access.door)
 
     async def _log_in(self, request: BaseRequest, _: str) -> StreamResponse:
         if not self._access.may_send(request):
@@ -110,13 +107,14 @@ class Console:
         form = await self._shell.form(request)
         wait_s = self._access.wait_s(request)  # only now, or of many that come at once none would have failed yet
         if wait_s:
-            fault = f"Too many tokens were wrong. Try again in {int(wait_s) + 1} s."
+            fault = f"Too many tries were wrong. Try again in {int(wait_s) + 1} s."
             response = await self._login_page(request, "", fault, 429)
             response.headers[hdrs.RETRY_AFTER] = str(int(wait_s) + 1)
             return response
+        door = self._access.door
         cookie = self._access.log_in(request, form.get("token", "")) if form is not None else None
         if cookie is None:
-            return await self._login_page(request, "", "That is not the token of this listener.", 401)
+            return await self._login_page(request, "", "" if door is None else door.wrong, 401)
         return Response(status=303, headers={hdrs.LOCATION: ROOT, hdrs.SET_COOKIE: cookie})
 
     async def _log_out(self, request: BaseRequest, _: str) -> StreamResponse:

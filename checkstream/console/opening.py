@@ -7,13 +7,29 @@ from pathlib import Path
 from checkstream.audit.keys import key_from_text, load_public_key
 from checkstream.config import AuditSettings, Config, reveal
 from checkstream.config.secrets import audit_key
+from checkstream.console.access import Access, token_door
 from checkstream.console.face import Console
 from checkstream.console.facts import Facts, Places
-from checkstream.console.records import Folder
+from checkstream.console.pages import Entry
+from checkstream.console.records import Folder, Log
+from checkstream.console.serving.exchanges import ExchangePages
+from checkstream.console.serving.live import LivePages
+from checkstream.console.serving.overview import OverviewPages
+from checkstream.console.serving.policies import PolicyPages
+from checkstream.console.serving.quality import QualityPages
+from checkstream.console.serving.shell import Shell
 from checkstream.errors import AuditError, ConfigError
 
 _RUNS = Path("var/gate.db")
 """Where `checkstream gate` keeps runs unless it is told otherwise, below the folder that it runs in."""
+
+MENU = (
+    Entry("overview", "", "Overview"),
+    Entry("live", "live", "Live"),
+    Entry("exchanges", "exchanges", "Exchanges"),
+    Entry("policies", "policies", "Policies"),
+    Entry("quality", "quality", "Quality"),
+)
 
 
 def open_console(facts: Facts, config: Config, token: str | None, program: tuple[str, ...]) -> Console:
@@ -26,7 +42,23 @@ def open_console(facts: Facts, config: Config, token: str | None, program: tuple
         program: Command line that starts checkstream, without arguments.
     """
     places = places_of(config, program)
-    return Console(facts, Folder(places.audit, lambda: public_key(config.audit)), places, token)
+    return console_of(facts, Folder(places.audit, lambda: public_key(config.audit)), places, token)
+
+
+def console_of(facts: Facts, log: Log, places: Places, token: str | None) -> Console:
+    """Return the console that shows what `facts` say and `log` has; `token` None: none is asked for."""
+    shell = Shell(Access(None if token is None else token_door(token)), MENU)
+    overview = OverviewPages(shell, facts)
+    return Console(
+        shell,
+        (
+            overview,
+            LivePages(shell, facts, log),
+            PolicyPages(shell, facts, places),
+            QualityPages(shell, places, overview.now),
+            ExchangePages(shell, facts, places, log),
+        ),
+    )
 
 
 def public_key(settings: AuditSettings) -> str:

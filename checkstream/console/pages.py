@@ -7,15 +7,27 @@ page: most processes never show one.
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
 from checkstream.console import text
 from checkstream.console.assets import Assets
+from checkstream.console.sessions import Person
+from checkstream.control.server.people import Act, objection
 
 _FOLDER = Path(__file__).parent / "templates"
 ROOT = "/console/"
+
+
+class Entry(NamedTuple):
+    """An entry of the menu."""
+
+    page: str
+    """What pages that belong to it call themselves."""
+    path: str
+    """Below the console's root."""
+    name: str
 
 
 class Frame(msgspec.Struct, frozen=True, kw_only=True):
@@ -25,8 +37,15 @@ class Frame(msgspec.Struct, frozen=True, kw_only=True):
     """Which of the menu's entries it belongs to."""
     theme: str = ""
     """`dark`, `light`; empty: as the browser says."""
-    token: bool = False
-    """Looking needs the token, so there is a way to log out."""
+    menu: tuple[Entry, ...] = ()
+    person: Person | None = None
+    """Who looks; None: somebody who has not logged in."""
+    door: bool = False
+    """Looking needs a secret, so there is a way to log out."""
+
+    def why_not(self, act: Act) -> str:
+        """Return why who looks may not do something; empty: they may. What a server refuses, pages show so."""
+        return "log in first" if self.person is None else objection(*self.person, act)
 
 
 class Pages:
@@ -52,6 +71,7 @@ class Pages:
             "span": text.span,
             "moment": text.moment,
             "data": _data,
+            "marked": _marked,
         }
         self._templates.globals["root"] = ROOT
         self._templates.globals["asset"] = lambda name: f"{ROOT}static/{assets.named(name)}"
@@ -59,6 +79,18 @@ class Pages:
     def render(self, name: str, frame: Frame, **view: Any) -> bytes:
         """Return a page as UTF-8. Lone surrogates, which have no UTF-8, come as `?`."""
         return self._templates.get_template(f"{name}.html").render(frame=frame, **view).encode("utf-8", "replace")
+
+
+def _marked(value: object, most: int = 1000) -> str:
+    """Return text in which what stands in backticks is marked as code; escaped, so that templates take it as it is."""
+    from markupsafe import Markup, escape  # noqa: PLC0415 - Jinja's own
+
+    parts = text.shown(value, most).split("`")
+    if len(parts) % 2 == 0:  # one of them is the text's own
+        return escape("`".join(parts))
+    return Markup("").join(
+        Markup("<code>{}</code>").format(part) if place % 2 else escape(part) for place, part in enumerate(parts)
+    )
 
 
 def _data(value: object) -> str:

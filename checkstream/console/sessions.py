@@ -1,6 +1,6 @@
 """Who is logged in, and how often somebody may guess. Pure: time and randomness are passed in.
 
-INVARIANT: the token itself is compared, never kept; of a session only a digest is kept, so that what can be read here
+INVARIANT: a secret itself is compared, never kept; of a session only a digest is kept, so that what can be read here
 logs nobody in. Both tables are bounded.
 """
 
@@ -9,16 +9,28 @@ from __future__ import annotations
 import hashlib
 import hmac
 from collections import OrderedDict, deque
+from typing import NamedTuple
+
+from checkstream.config.control import Role
 
 LIVES_S = 12 * 3600.0
-_MOST_SESSIONS = 100
+_MOST_SESSIONS, _MOST_OF_ONE = 10_000, 100
 _TRIES, _TRIES_OF_ALL, _WINDOW_S = 5, 60, 60.0
 _MOST_ADDRESSES = 1000
 
 
 def is_token(given: str, expected: str) -> bool:
-    """Tell whether it is the token, in a time that says nothing of where they differ."""
+    """Tell whether it is the one that is expected, in a time that says nothing of where they differ."""
     return hmac.compare_digest(_digest(given), _digest(expected))
+
+
+class Person(NamedTuple):
+    """Who looks at the console."""
+
+    name: str
+    """Empty: whoever has the token, or whoever reaches the listener where none is asked for."""
+    role: Role | None = None
+    """At a control server; a proxy knows no roles."""
 
 
 class Sessions:
@@ -26,26 +38,32 @@ class Sessions:
 
     def __init__(self) -> None:
         """Begin with none."""
-        self._ends: OrderedDict[bytes, float] = OrderedDict()
+        self._known: OrderedDict[bytes, tuple[Person, float]] = OrderedDict()
 
-    def begin(self, secret: str, now: float) -> None:
-        """Begin a session under a fresh secret; beyond the most that are kept the oldest ends."""
-        while len(self._ends) >= _MOST_SESSIONS:
-            self._ends.popitem(last=False)
-        self._ends[_digest(secret)] = now + LIVES_S
+    def begin(self, secret: str, now: float, person: Person, lives_s: float = LIVES_S) -> None:
+        """Begin a session of `person` under a fresh secret; beyond the most that are kept the oldest ends.
 
-    def holds(self, secret: str, now: float) -> bool:
-        """Tell whether a session goes on."""
-        end = self._ends.get(_digest(secret))
-        return end is not None and now < end
+        Nobody ends another's by beginning many: beyond the most of one person the oldest of theirs ends.
+        """
+        own = [digest for digest, (whose, _) in self._known.items() if whose.name == person.name]
+        for digest in own[: max(len(own) + 1 - _MOST_OF_ONE, 0)]:
+            del self._known[digest]
+        while len(self._known) >= _MOST_SESSIONS:
+            self._known.popitem(last=False)
+        self._known[_digest(secret)] = person, now + min(lives_s, LIVES_S)
+
+    def person(self, secret: str, now: float) -> Person | None:
+        """Return whose session goes on under a secret; None: nobody's."""
+        person, end = self._known.get(_digest(secret), (None, 0.0))
+        return person if now < end else None
 
     def end(self, secret: str) -> None:
         """End it."""
-        self._ends.pop(_digest(secret), None)
+        self._known.pop(_digest(secret), None)
 
 
 class Guesses:
-    """How often tokens were tried and wrong, by address and by all together."""
+    """How often secrets were tried and wrong, by address and by all together."""
 
     def __init__(self) -> None:
         """Begin with none."""
@@ -58,7 +76,7 @@ class Guesses:
         return max(_wait(own, _TRIES, now), _wait(self._all, _TRIES_OF_ALL, now))
 
     def wrong(self, address: str, now: float) -> None:
-        """Count a token that was wrong."""
+        """Count a secret that was wrong."""
         if address not in self._wrong and len(self._wrong) >= _MOST_ADDRESSES:
             self._wrong.popitem(last=False)
         self._wrong.setdefault(address, deque(maxlen=_TRIES)).append(now)

@@ -81,6 +81,14 @@ class Callers:
         """Who may call, by name; None alone where callers have none."""
         return (None,) if self._digests is None else tuple(name for name, _ in self._digests)
 
+    def whose(self, key: str) -> str | None:
+        """Return who has a key; None: nobody. Takes the same time for every key."""
+        given, found = _digest(key), None
+        for name, digest in self._digests or ():
+            if hmac.compare_digest(digest, given):
+                found = name
+        return found
+
     def identify(self, request: BaseRequest) -> Identity:
         """Return who calls. Takes the same time for every wrong key.
 
@@ -96,10 +104,9 @@ class Callers:
         }
         found = Identity()
         for header, key in keys.items():
-            given = _digest(key.strip())
-            for name, digest in self._digests:
-                if hmac.compare_digest(digest, given):
-                    found = Identity(name, header)
+            name = self.whose(key.strip())
+            if name is not None:
+                found = Identity(name, header)
         if found.name is None:
             ways = "`Authorization: Bearer KEY`, `x-api-key: KEY` or `api-key: KEY`"
             raise CallerUnknown(f"no valid key; send it as {ways}")

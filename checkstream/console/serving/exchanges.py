@@ -7,27 +7,30 @@ from aiohttp.web import BaseRequest, Response, StreamResponse
 
 from checkstream.audit.bodies import body_of
 from checkstream.audit.chain import read
+from checkstream.console.facts import Facts, Places
 from checkstream.console.pages import Frame, Pages
 from checkstream.console.records import Log, Query
-from checkstream.console.serving.shell import Shell, Table
+from checkstream.console.serving.shell import Shell, Topic
 from checkstream.console.views.exchange import RAW_CHARS, exchange_of, row_of
 from checkstream.errors import AuditError
 
 _MOST_CHARS = 200
 
 
-class ExchangePages:
+class ExchangePages(Topic):
     """Shows what the audit log has."""
 
-    def __init__(self, shell: Shell, log: Log) -> None:
+    def __init__(self, shell: Shell, facts: Facts, places: Places, log: Log) -> None:
         """Read nothing yet."""
         self._shell = shell
+        self._facts = facts
+        self._places = places
         self._log = log
-        self.table: Table = {("GET", "exchanges"): self._search, ("GET", "exchanges/"): self._show}
+        self.table = {("GET", "exchanges"): self._search, ("GET", "exchanges/"): self._show}
 
     async def _search(self, request: BaseRequest, _: str) -> StreamResponse:
-        (query, faults), places = query_of(request), self._shell.places
-        status = await self._shell.facts.shown()
+        (query, faults), places = query_of(request), self._places
+        status = await self._facts.shown()
 
         def make(pages: Pages, frame: Frame) -> bytes:
             found = self._log.search(query)
@@ -64,7 +67,7 @@ class ExchangePages:
         except AuditError as error:
             fault = str(error)
         raw = line.decode("utf-8", "replace")[:RAW_CHARS]
-        places = self._shell.places
+        places = self._places
         return pages.render("exchange", frame, view=view, fault=fault, raw=raw, chain=chain, seq=seq, places=places)
 
 

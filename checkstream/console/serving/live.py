@@ -15,9 +15,10 @@ from aiohttp import hdrs
 from aiohttp.web import BaseRequest, Response, StreamResponse
 
 from checkstream.console.access import HEADERS
+from checkstream.console.facts import Facts
 from checkstream.console.pages import Frame, Pages
 from checkstream.console.records import Log, Query, is_wanted
-from checkstream.console.serving.shell import Shell, Table
+from checkstream.console.serving.shell import Shell, Topic
 from checkstream.console.tail import New
 from checkstream.console.text import shown
 from checkstream.console.views.exchange import Row, row_of
@@ -58,17 +59,18 @@ class _Reader:
         self.events.put_nowait(None)
 
 
-class LivePages:
+class LivePages(Topic):
     """Shows exchanges as they end."""
 
-    def __init__(self, shell: Shell, log: Log) -> None:
+    def __init__(self, shell: Shell, facts: Facts, log: Log) -> None:
         """Read nothing yet."""
         self._shell = shell
+        self._facts = facts
         self._log = log
         self._tail = log.follow()
         self._readers: set[_Reader] = set()
         self._looking: asyncio.Task[None] | None = None
-        self.table: Table = {("GET", "live"): self._show, ("GET", "live/events"): self._stream}
+        self.table = {("GET", "live"): self._show, ("GET", "live/events"): self._stream}
 
     async def close(self) -> None:
         """Let all pages go."""
@@ -85,7 +87,7 @@ class LivePages:
 
     async def _show(self, request: BaseRequest, _: str) -> StreamResponse:
         query = _query_of(request)
-        status = await self._shell.facts.shown()
+        status = await self._facts.shown()
 
         def make(pages: Pages, frame: Frame) -> bytes:
             rows = [_plain(row_of(entry.record, entry.body)) for entry in self._log.search(query, _FIRST).entries]

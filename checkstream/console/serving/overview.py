@@ -8,21 +8,23 @@ from datetime import UTC, datetime
 
 from aiohttp.web import BaseRequest, StreamResponse
 
+from checkstream.console.facts import Facts
 from checkstream.console.pages import Frame, Pages
-from checkstream.console.serving.shell import Shell, Table
+from checkstream.console.serving.shell import Shell, Topic
 from checkstream.console.totals import EVERY_S, Ring, keyed
 from checkstream.console.views.overview import overview
 
 
-class OverviewPages:
+class OverviewPages(Topic):
     """Counts all the while, and shows it."""
 
-    def __init__(self, shell: Shell) -> None:
+    def __init__(self, shell: Shell, facts: Facts) -> None:
         """Count nothing yet."""
         self._shell = shell
+        self._facts = facts
         self._ring = Ring()
         self._counting: asyncio.Task[None] | None = None
-        self.table: Table = {("GET", ""): self._show}
+        self.table = {("GET", ""): self._show}
 
     async def open(self) -> None:
         """Begin to count."""
@@ -42,16 +44,16 @@ class OverviewPages:
             await self._take()
 
     async def _take(self) -> None:
-        figures = await self._shell.facts.totals()
+        figures = await self._facts.totals()
         self._ring.take(_now(), await asyncio.to_thread(keyed, figures))
 
     async def now(self) -> Ring:
         """Return what has been counted up to now."""
-        figures = await self._shell.facts.totals()
+        figures = await self._facts.totals()
         return self._ring.upto(_now(), await asyncio.to_thread(keyed, figures))
 
     async def _show(self, request: BaseRequest, _: str) -> StreamResponse:
-        ring, facts = await self.now(), self._shell.facts
+        ring, facts = await self.now(), self._facts
         status, listen = await facts.shown(), facts.listen
 
         def make(pages: Pages, frame: Frame) -> bytes:

@@ -6,22 +6,23 @@ from aiohttp.web import BaseRequest, StreamResponse
 
 from checkstream.config import policy_file, read_file
 from checkstream.console.explaining import MOST_CHARS, Explainer, Explanation
-from checkstream.console.facts import Policies, ProgramFacts
+from checkstream.console.facts import Facts, Places, Policies, ProgramFacts
 from checkstream.console.pages import Frame, Pages
-from checkstream.console.serving.shell import Shell, Table
+from checkstream.console.serving.shell import Shell, Topic
 from checkstream.console.views.policies import policies_view, source_view
 
 STAGES = ("midstream", "ingress", "egress")
 
 
-class PolicyPages:
+class PolicyPages(Topic):
     """Shows what is in force."""
 
-    def __init__(self, shell: Shell) -> None:
+    def __init__(self, shell: Shell, facts: Facts, places: Places) -> None:
         """Ask nothing yet."""
         self._shell = shell
-        self._explainer = Explainer(shell.places)
-        self.table: Table = {
+        self._facts = facts
+        self._explainer = Explainer(places)
+        self.table = {
             ("GET", "policies"): self._show,
             ("GET", "policies/source"): self._source,
             ("POST", "policies/explain"): self._explain,
@@ -32,7 +33,7 @@ class PolicyPages:
         await self._explainer.close()
 
     async def _show(self, request: BaseRequest, _: str) -> StreamResponse:
-        policies = await self._shell.facts.policies()
+        policies = await self._facts.policies()
 
         def make(pages: Pages, frame: Frame) -> bytes:
             return pages.render(
@@ -42,7 +43,7 @@ class PolicyPages:
         return await self._shell.page(request, "policies", make)
 
     async def _source(self, request: BaseRequest, _: str) -> StreamResponse:
-        policies = await self._shell.facts.policies()
+        policies = await self._facts.policies()
         number = request.query.get("file", "")
         if not (number.isascii() and number.isdecimal() and int(number[:6]) < len(policies.sources)):
             return await self._shell.missing(request)
@@ -53,7 +54,7 @@ class PolicyPages:
 
     async def _explain(self, request: BaseRequest, _: str) -> StreamResponse:
         form = await self._shell.form(request)
-        policies = await self._shell.facts.policies()
+        policies = await self._facts.policies()
         given = form or {}
         number, stage, text = given.get("program", "0"), given.get("stage", ""), given.get("text", "")
         stale: tuple[str, ...] = ()

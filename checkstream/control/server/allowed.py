@@ -12,6 +12,11 @@ Kind = Literal["package", "configuration", "image"]
 KINDS: tuple[Kind, ...] = ("package", "configuration", "image")
 
 
+def listed(allow: Allowed, kind: Kind) -> tuple[str, ...] | Literal["any"]:
+    """Return the list of the file."""
+    return {"package": allow.packages, "configuration": allow.configurations, "image": allow.images}[kind]
+
+
 def objection(fleet: str, allow: Allowed, added: Mapping[str, Collection[str]], said: Attestation) -> str:
     """Return why a node gets no bundle; empty: it does.
 
@@ -22,9 +27,9 @@ def objection(fleet: str, allow: Allowed, added: Mapping[str, Collection[str]], 
         said: What the node has said.
     """
     for kind in KINDS:
-        listed: Collection[str] | str = getattr(allow, f"{kind}s")
+        known = listed(allow, kind)
         value: str = getattr(said.running if kind == "configuration" else said, kind)
-        if listed != "any" and value not in listed and value not in added.get(kind, ()):
+        if known != "any" and value not in known and value not in added.get(kind, ()):
             what = f"{kind} `{value}`" if value else f"{kind}, which it doesn't tell (`CHECKSTREAM_IMAGE_DIGEST`),"
             return (
                 f"the node's {what} is not on the list of fleet `{fleet}`; if it should be, "

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from checkstream.config.control import Fleet
 from checkstream.control.attestation import Attestation, Desired
 from checkstream.control.server import tables
-from checkstream.control.server.allowed import KINDS, objection
+from checkstream.control.server.allowed import KINDS, listed, objection
 from checkstream.control.server.database import Database, Session
 from checkstream.control.server.rollout import wanted
 from checkstream.control.server.showing import FleetShown, RolloutShown, offered_by, shown_node, shown_rollout
@@ -124,6 +124,7 @@ class Fleets:
                 bundle=fleet.bundle,
                 offered=offered_by(known.values()),
                 allowed={kind: tuple(sorted(added.get(kind, ()))) for kind in KINDS},
+                listed={kind: listed(fleet.allow, kind) for kind in KINDS},
                 rollout=None if newest is None else shown_rollout(*newest, fleet),
                 nodes=tuple(shown_node(node, known.get(node), state, fleet, now) for node in fleet.nodes),
             )

@@ -47,20 +47,27 @@ class People:
         """
         if name is None or name not in self._roles:
             raise ActForbidden("nobody without a name may do that")
-        found = Asker(name, self._roles[name])
-        require(found.name, found.role, act)
-        return found
+        return require(name, self._roles[name], act)
 
 
-def require(name: str, role: Role, act: Act) -> None:
-    """Let somebody do something.
+def objection(name: str, role: Role | None, act: Act) -> str:
+    """Return why somebody may not do something; empty: they may."""
+    if role in MAY[act]:
+        return ""
+    who = " or ".join(f"`{each}`" for each in sorted(MAY[act]))
+    return f"`{name}` is `{role}`, and `{act}` is for {who}"
+
+
+def require(name: str, role: Role | None, act: Act) -> Asker:
+    """Let somebody do something; return who asks.
 
     Raises:
         ActForbidden: the role may not.
     """
-    if role not in MAY[act]:
-        who = " or ".join(f"`{each}`" for each in sorted(MAY[act]))
-        raise ActForbidden(f"`{name}` is `{role}`, and `{act}` is for {who}")
+    found = objection(name, role, act)
+    if found or role is None:
+        raise ActForbidden(found)
+    return Asker(name, role)
 
 
 def require_other(asked_by: str, approver: str) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from typing import Literal
 
 import msgspec
 
@@ -59,9 +60,15 @@ class NodeShown(msgspec.Struct, frozen=True, kw_only=True):
     """For how long it has said the same of what it has in force."""
     why: str
     """Why it has not what it should have, as far as somebody knows."""
+    checkstream: str = ""
+    """Version of its package."""
     package: str = ""
     configuration: str = ""
     image: str = ""
+    models: dict[str, str] = {}
+    """Model -> SHA-256 of what its files are."""
+    error: str = ""
+    """What it says that went wrong last."""
 
 
 class FleetShown(msgspec.Struct, frozen=True, kw_only=True):
@@ -73,6 +80,8 @@ class FleetShown(msgspec.Struct, frozen=True, kw_only=True):
     """The versions that nodes have said to be signed now, the newest first."""
     allowed: dict[str, tuple[str, ...]]
     """`package`, `configuration`, `image` -> what people have added to the list in the file."""
+    listed: dict[str, tuple[str, ...] | Literal["any"]] = {}
+    """The same -> the list in the file."""
     rollout: RolloutShown | None
     """The newest."""
     nodes: tuple[NodeShown, ...]
@@ -173,7 +182,10 @@ def shown_node(node: str, known: Known | None, rollout: Rollout | None, fleet: F
         heard_s=(now_ms - known.heard_ms) / 1000,
         since_s=(now_ms - known.since_ms) / 1000,
         why="it has not been heard of lately" if stale and not why else why,
+        checkstream=said.version,
         package=said.package,
         configuration=said.running.configuration,
         image=said.image,
+        models=said.running.models,
+        error=said.error,
     )

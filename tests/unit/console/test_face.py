@@ -48,7 +48,7 @@ async def test_pages_say_to_browsers_what_may_run(tmp_path: Path) -> None:
         async with session.get(f"{url}/console/") as response:
             assert response.status == 200
             assert response.headers["cache-control"] == "no-store"
-            assert response.headers["referrer-policy"] == "no-referrer"
+            assert response.headers["referrer-policy"] == "same-origin"
             page = await response.text()
         assert "style=" not in page
         assert " on" not in "".join(part.partition(">")[0] for part in page.split("<")).replace(" on ", "")

@@ -3,26 +3,41 @@
 from __future__ import annotations
 
 from checkstream.console import sessions
-from checkstream.console.sessions import LIVES_S, Guesses, Sessions, is_token
+from checkstream.console.sessions import LIVES_S, Guesses, Person, Sessions, is_token
+
+ANN, BEN = Person("ann", "engineer"), Person("ben", "auditor")
 
 
 def test_a_session_goes_on_until_its_time_is_over_or_it_is_ended() -> None:
     known = Sessions()
-    known.begin("a", 0)
-    assert known.holds("a", LIVES_S - 1)
-    assert not known.holds("a", LIVES_S)
-    assert not known.holds("b", 0)
+    known.begin("a", 0, ANN)
+    known.begin("b", 0, BEN, 60)
+    known.begin("c", 0, BEN, 10 * LIVES_S)
+    assert known.person("a", LIVES_S - 1) == ANN
+    assert known.person("a", LIVES_S) is None
+    assert [known.person("b", at) for at in (59, 60)] == [BEN, None]
+    assert known.person("c", LIVES_S) is None
+    assert known.person("d", 0) is None
     known.end("a")
-    assert not known.holds("a", 0)
+    assert known.person("a", 0) is None
     known.end("never begun")
 
 
 def test_beyond_the_most_the_oldest_ends() -> None:
     known = Sessions()
     for at in range(sessions._MOST_SESSIONS + 1):
-        known.begin(str(at), 0)
-    assert not known.holds("0", 0)
-    assert known.holds("1", 0)
+        known.begin(str(at), 0, Person(str(at)))
+    assert known.person("0", 0) is None
+    assert known.person("1", 0) is not None
+
+
+def test_who_begins_many_sessions_ends_their_own() -> None:
+    known = Sessions()
+    known.begin("ben", 0, BEN)
+    for at in range(sessions._MOST_OF_ONE + 1):
+        known.begin(str(at), 0, ANN)
+    assert known.person("ben", 0) == BEN
+    assert [known.person(str(at), 0) for at in (0, 1)] == [None, ANN]
 
 
 def test_who_guesses_waits_and_others_do_not() -> None:

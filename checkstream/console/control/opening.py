@@ -1,0 +1,54 @@
+"""Makes the console of a control server, out of what the server is made of."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from checkstream.config.control import Role
+from checkstream.console.access import Access, Door
+from checkstream.console.control.fleets import FleetPages
+from checkstream.console.face import Console
+from checkstream.console.pages import Entry
+from checkstream.console.serving.shell import Shell
+from checkstream.console.sessions import Person
+from checkstream.control.server.acts import Acts
+from checkstream.control.server.fleets import Fleets
+from checkstream.listen import Callers
+from checkstream.telemetry.logs import Log
+
+MENU = (Entry("fleets", "fleets", "Fleets"),)
+
+
+def open_control_console(shell: Shell, *, fleets: Fleets, acts: Acts) -> Console:
+    """Return the console; nothing of it goes on before its `open`.
+
+    Args:
+        shell: Makes its pages.
+        fleets: What nodes have said.
+        acts: What people do.
+    """
+    return Console(shell, (FleetPages(shell, fleets, acts),))
+
+
+def control_shell(callers: Callers, roles: Mapping[str, Role], log: Log, *, secure: bool) -> Shell:
+    """Return what makes the pages, for people who are known by their keys.
+
+    Args:
+        callers: Whose key it is.
+        roles: What they may do, by name.
+        log: Where it is told what nobody else is to know.
+        secure: Browsers come by TLS alone.
+    """
+
+    def whose(key: str) -> Person | None:
+        name = callers.whose(key)
+        return None if name is None else Person(name, roles[name])
+
+    door = Door(
+        whose=whose,
+        label="Key",
+        says="This console shows all nodes, and what people have them do. It takes your own key, as it was made by",
+        code="checkstream control key",
+        wrong="That is nobody's key. `people` of the control server's file has who may look.",
+    )
+    return Shell(Access(door, secure=secure), MENU, log)

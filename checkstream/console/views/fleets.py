@@ -1,0 +1,139 @@
+"""How fleets stand, and the nodes of one, those first with which something is wrong. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Literal, NamedTuple, get_args
+
+import msgspec
+
+from checkstream.control.server.allowed import KINDS
+from checkstream.control.server.showing import FleetShown, NodeShown, RolloutShown
+
+MOST_NODES = 500
+Kind = Literal["good", "fair", "bad"]
+State = Literal["refused", "drifted", "stale", "unheard", "in order"]
+STATES: tuple[State, ...] = get_args(State)
+_KINDS: dict[State, Kind] = {
+    "refused": "bad", "drifted": "bad", "stale": "fair", "unheard": "fair", "in order": "good"
+}  # fmt: skip
+_SAYS: dict[State, str] = {
+    "refused": "gets no bundle",
+    "drifted": "has not what it should have",
+    "stale": "not heard of lately",
+    "unheard": "never heard of",
+    "in order": "in order",
+}
+
+
+class Standing(NamedTuple):
+    """How a node stands, the worst first."""
+
+    state: State
+
+    @property
+    def kind(self) -> Kind:
+        """How it is marked."""
+        return _KINDS[self.state]
+
+    @property
+    def says(self) -> str:
+        """In words."""
+        return _SAYS[self.state]
+
+
+class NodeRow(msgspec.Struct, frozen=True, kw_only=True):
+    """A node."""
+
+    node: NodeShown
+    standing: tuple[Standing, ...]
+
+
+class FleetRow(msgspec.Struct, frozen=True, kw_only=True):
+    """A fleet among others."""
+
+    fleet: str
+    bundle: str
+    nodes: int
+    counts: tuple[tuple[Standing, int], ...]
+    """How many nodes stand how, where any do."""
+    versions: tuple[tuple[str, int], ...]
+    """Bundles in force, and on how many nodes; the most frequent first."""
+    rollout: RolloutShown | None
+
+
+class Listed(msgspec.Struct, frozen=True, kw_only=True):
+    """What nodes may be, in one respect."""
+
+    kind: str
+    any: bool
+    """Whatever it is, it may be."""
+    file: tuple[str, ...]
+    """What stands in the server's file."""
+    added: tuple[str, ...]
+    """What people have added."""
+
+
+class FleetView(msgspec.Struct, frozen=True, kw_only=True):
+    """A fleet by itself."""
+
+    row: FleetRow
+    shown: FleetShown
+    rows: tuple[NodeRow, ...]
+    more: int
+    """Nodes that are wanted and left out."""
+    lists: tuple[Listed, ...]
+
+
+def standing(node: NodeShown) -> tuple[Standing, ...]:
+    """Return how a node stands."""
+    found: list[State] = []
+    if node.refused:
+        found.append("refused")
+    if node.drifted and node.heard_s is not None:
+        found.append("drifted")
+    if node.heard_s is None:
+        found.append("unheard")
+    elif node.stale:
+        found.append("stale")
+    return tuple(Standing(state) for state in found or (STATES[-1],))
+
+
+def fleet_row(shown: FleetShown) -> FleetRow:
+    """Return the row of a fleet."""
+    counts = dict.fromkeys(STATES, 0)
+    versions: dict[str, int] = {}
+    for node in shown.nodes:
+        for each in standing(node):
+            counts[each.state] += 1
+        if node.reported:
+            name = node.version or node.reported[:12]
+            versions[name] = versions.get(name, 0) + 1
+    return FleetRow(
+        fleet=shown.fleet,
+        bundle=shown.bundle,
+        nodes=len(shown.nodes),
+        counts=tuple((Standing(state), count) for state, count in counts.items() if count),
+        versions=tuple(sorted(versions.items(), key=lambda pair: (-pair[1], pair[0]))),
+        rollout=shown.rollout,
+    )
+
+
+def fleet_view(shown: FleetShown, state: str, name: str) -> FleetView:
+    """Return the view of a fleet, with the nodes that stand so (empty: all) and have this in their names."""
+    rows = [NodeRow(node=node, standing=standing(node)) for node in shown.nodes if name in node.node]
+    wanted = [row for row in rows if not state or any(each.state == state for each in row.standing)]
+    wanted.sort(key=lambda row: min(STATES.index(each.state) for each in row.standing))  # stable: else as configured
+    return FleetView(
+        row=fleet_row(shown),
+        shown=shown,
+        rows=tuple(wanted[:MOST_NODES]),
+        more=max(len(wanted) - MOST_NODES, 0),
+        lists=tuple(_listed(shown, kind) for kind in KINDS),
+    )
+
+
+def _listed(shown: FleetShown, kind: str) -> Listed:
+    file = shown.listed.get(kind, ())
+    added: Sequence[str] = shown.allowed.get(kind, ())
+    return Listed(kind=kind, any=file == "any", file=() if file == "any" else tuple(file), added=tuple(added))

@@ -1,0 +1,61 @@
+"""What people ask of the control server, and the bounds of it: the API reads bodies by these forms, pages their own."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import msgspec
+from msgspec import Meta
+
+from checkstream.control.server.allowed import Kind
+
+Name = Annotated[str, Meta(max_length=64)]
+_Value = Annotated[str, Meta(min_length=1, max_length=200, pattern=r"\A[!-~]+\Z")]
+_Reason = Annotated[str, Meta(max_length=1000)]
+_Number = Annotated[int, Meta(ge=1, le=2**53 - 1)]
+
+
+class Asked(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A request; unknown fields are refused."""
+
+
+class RolloutAsked(Asked, frozen=True, kw_only=True):
+    """Which bundle a fleet is to have."""
+
+    fleet: Name
+    version: Annotated[str, Meta(min_length=1, max_length=200)]
+    """As people call it, or eight or more digits of its digest; one that is signed now."""
+    reason: _Reason = ""
+
+
+class RolloutMoved(Asked, frozen=True, kw_only=True):
+    """Which rollout, and why."""
+
+    rollout: _Number
+    reason: _Reason = ""
+
+
+class AllowanceAsked(Asked, frozen=True, kw_only=True):
+    """What nodes of a fleet may be, or may no longer."""
+
+    fleet: Name
+    kind: Kind
+    value: _Value
+    allowed: bool = True
+    reason: _Reason = ""
+
+
+class SilenceAsked(Asked, frozen=True, kw_only=True):
+    """What is to be muted."""
+
+    pattern: Annotated[str, Meta(min_length=1, max_length=200)]
+    """Of keys of alerts, with `*` and `?`: `node_stale:shop/eu-*`."""
+    seconds: Annotated[int, Meta(ge=1, le=30 * 86_400)]
+    reason: Annotated[str, Meta(min_length=1, max_length=500)]
+    """Why; others read it."""
+
+
+class EndAsked(Asked, frozen=True, kw_only=True):
+    """Which silence ends."""
+
+    id: _Number
