@@ -36,17 +36,37 @@ function drawAll(within) {
   for (const place of within.querySelectorAll("[data-chart]")) draw(place);
 }
 
-function busy() {  // whoever reads with a keyboard, or has marked text, is not to lose the place
+function isFilledIn(field) {
+  if (field.tagName !== "SELECT") return field.type === "checkbox" ? field.checked !== field.defaultChecked : field.value !== field.defaultValue;
+  const own = Array.from(field.options).findIndex((each) => each.defaultSelected);
+  return field.selectedIndex !== Math.max(own, 0);
+}
+
+function busy() {  // whoever reads with a keyboard, has marked text or is filling in a form is not to lose the place
   const now = document.getElementById("now");
-  return document.hidden || (now && now.contains(document.activeElement)) || !getSelection().isCollapsed;
+  if (document.hidden || !getSelection().isCollapsed) return true;
+  return now !== null && (now.contains(document.activeElement) || Array.from(now.querySelectorAll("input, select, textarea")).some(isFilledIn));
 }
 
 document.addEventListener("DOMContentLoaded", () => {
   drawAll(document);
-  if (document.getElementById("now")) {
-    setInterval(() => { if (!busy()) document.body.dispatchEvent(new Event("console:refresh")); }, BEAT_MS);
+  const now = document.getElementById("now");
+  if (now) {
+    setInterval(() => { if (!busy()) document.body.dispatchEvent(new Event("console:refresh")); }, Number(now.dataset.beat) || BEAT_MS);
   }
 });
+
+function reached(isReached) {  // what stays on the page is old then, which it says
+  const line = document.getElementById("unreached");
+  if (line && line.hidden !== isReached) {
+    line.querySelector("time").textContent = new Date().toISOString().slice(11, 19) + "Z";
+    line.hidden = isReached;
+  }
+}
+
+document.addEventListener("htmx:responseError", () => reached(false));
+document.addEventListener("htmx:sendError", () => reached(false));
+document.addEventListener("htmx:afterSwap", () => reached(true));
 
 const open = new Set();  // what was unfolded stays so when newer figures come
 document.addEventListener("toggle", (event) => {
