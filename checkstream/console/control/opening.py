@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from checkstream.config.control import Role
 from checkstream.console.access import Access, Door
 from checkstream.console.control.fleets import FleetPages
+from checkstream.console.control.rollouts import RolloutPages
 from checkstream.console.face import Console
 from checkstream.console.pages import Entry
 from checkstream.console.serving.shell import Shell
@@ -16,7 +17,10 @@ from checkstream.control.server.fleets import Fleets
 from checkstream.listen import Callers
 from checkstream.telemetry.logs import Log
 
-MENU = (Entry("fleets", "fleets", "Fleets"),)
+MENU = (
+    Entry("fleets", "fleets", "Fleets"),
+    Entry("rollouts", "rollouts", "Rollouts"),
+)
 
 
 def open_control_console(shell: Shell, *, fleets: Fleets, acts: Acts) -> Console:
@@ -27,7 +31,7 @@ def open_control_console(shell: Shell, *, fleets: Fleets, acts: Acts) -> Console
         fleets: What nodes have said.
         acts: What people do.
     """
-    return Console(shell, (FleetPages(shell, fleets, acts),))
+    return Console(shell, (FleetPages(shell, fleets, acts), RolloutPages(shell, fleets, acts)))
 
 
 def control_shell(callers: Callers, roles: Mapping[str, Role], log: Log, *, secure: bool) -> Shell:

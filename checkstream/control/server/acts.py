@@ -17,12 +17,13 @@ from checkstream.control.server import tables
 from checkstream.control.server.allowed import Kind
 from checkstream.control.server.database import Database, Session
 from checkstream.control.server.fleets import named_fleet
-from checkstream.control.server.judging import judged
+from checkstream.control.server.judging import Compared, compared, judged
 from checkstream.control.server.people import Act, Asker, require_other
 from checkstream.control.server.rollout import Rollout, Seen
 from checkstream.control.server.showing import RolloutShown, missing, offered_by, shown_rollout
 from checkstream.control.server.sums import Sums
 from checkstream.control.server.tables import Known
+from checkstream.control.server.tally import Tally
 from checkstream.errors import ActConflicts, AuditError, ControlUnusable, ThingUnknown
 
 _BASELINE_MS = 3_600_000
@@ -90,10 +91,12 @@ class Acts:
                 before=before.digest,
                 before_version=before.version,
                 asked_by=who.name,
+                reason=reason,
+                asked_ms=self._now_ms(),
                 why=waits,
             )
             self._record(who, "rollout", rollout, reason)
-            return shown_rollout(tables.add_rollout(session, rollout, self._now_ms()), rollout, fleet)
+            return shown_rollout(tables.add_rollout(session, rollout, rollout.asked_ms), rollout, fleet)
 
         return await self._database.transact(do)
 
@@ -221,8 +224,7 @@ class Acts:
             number, rollout = newest
             now = self._now_ms()
             lacking, present = missing(rollout, fleet, tables.known_nodes(session, name), now)
-            new = self._sums.rates(session, name, rollout.digest, rollout.begun_ms, now)
-            old = self._sums.rates(session, name, rollout.before, rollout.begun_ms - _BASELINE_MS, now)
+            new, old = self._counted(session, rollout, now)
             seen = Seen(now_ms=now, missing=lacking, present=present, judged=judged(fleet.health, new, old))
             moved = moves.ticked(rollout, seen, fleet.nodes, fleet.rings, fleet.health)
             if (moved.stage, moved.ring) != (rollout.stage, rollout.ring):
@@ -233,6 +235,28 @@ class Acts:
                 tables.note_event(session, now, kind=kind, fleet=name, reason=f"{moved.version}: {reached}")
             tables.keep_rollout(session, number, moved)
         self._sums.round_over()
+
+    def _counted(self, session: Session, rollout: Rollout, now: int) -> tuple[Tally, Tally]:
+        """Return what nodes have counted under the new bundle, and under the one before."""
+        new = self._sums.rates(session, rollout.fleet, rollout.digest, rollout.begun_ms, now)
+        return new, self._sums.rates(session, rollout.fleet, rollout.before, rollout.begun_ms - _BASELINE_MS, now)
+
+    async def compared(self, name: str) -> Compared | None:
+        """Return what nodes do under a new bundle, beside what they did before; None: no rollout runs.
+
+        Raises:
+            ThingUnknown: there is no such fleet.
+            ControlUnusable: the store can't be used.
+        """
+        fleet = named_fleet(self._fleets, name)
+
+        def look(session: Session) -> Compared | None:
+            newest = tables.newest_rollout(session, name)
+            if newest is None or newest[1].stage != "running":
+                return None
+            return compared(fleet.health, *self._counted(session, newest[1], self._now_ms()))
+
+        return await self._database.transact(look)
 
     def _record(self, who: Asker | None, act: str, rollout: Rollout, reason: str) -> None:
         detail = {

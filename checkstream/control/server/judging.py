@@ -38,6 +38,49 @@ class Judged(msgspec.Struct, frozen=True, kw_only=True):
     """There are exchanges enough, of both, to tell."""
 
 
+class Share(msgspec.Struct, frozen=True, kw_only=True):
+    """How often something was so under a new bundle, beside how often it was so under the one before."""
+
+    what: str
+    """`refusals`, `stops`, `failures`, or ``time of `NAME` ``: took longer than nineteen in twenty did before."""
+    some: int
+    of: int
+    others: int
+    of_others: int
+    too_much: bool
+
+
+class Drift(msgspec.Struct, frozen=True, kw_only=True):
+    """How much the scores of a classifier have changed."""
+
+    name: str
+    index: float | None
+    """Population stability index; None: of too few scores it says nothing."""
+    too_much: bool
+
+
+class Compared(msgspec.Struct, frozen=True, kw_only=True):
+    """What nodes did under a new bundle, beside what they did under the one before."""
+
+    exchanges: int
+    exchanges_before: int
+    least: int
+    """Fewer, of either, say nothing."""
+    shares: tuple[Share, ...]
+    drifts: tuple[Drift, ...]
+
+
+def compared(health: Health, new: Tally, old: Tally) -> Compared:
+    """Return all that is looked at."""
+    return Compared(
+        exchanges=new.exchanges,
+        exchanges_before=old.exchanges,
+        least=health.exchanges,
+        shares=tuple(shares(health, new, old)),
+        drifts=tuple(drifts(health, new, old)),
+    )
+
+
 def judged(health: Health, new: Tally, old: Tally) -> Judged:
     """Hold what nodes did under a new bundle against what they did under the one before."""
     enough = min(new.exchanges, old.exchanges) >= health.exchanges
@@ -45,24 +88,45 @@ def judged(health: Health, new: Tally, old: Tally) -> Judged:
 
 
 def _worse(health: Health, new: Tally, old: Tally) -> Iterator[str]:
+    for each in shares(health, new, old):
+        if each.too_much and each.what in _SHARES:
+            yield (
+                f"{each.what}: {each.some} of {each.of} exchanges; "
+                f"under the bundle before {each.others} of {each.of_others}"
+            )
+        elif each.too_much:
+            share = f"{100 * each.some / each.of:.0f} % of {each.of}"
+            yield f"{each.what}: {share} take longer than nineteen in twenty did under the bundle before"
+    for drift in drifts(health, new, old):
+        if drift.too_much:
+            yield f"scores of `{drift.name}` have changed: their stability index is {drift.index:.2f}"
+
+
+def shares(health: Health, new: Tally, old: Tally) -> Iterator[Share]:
+    """Yield each share that is looked at; those of times, where there are enough."""
     for name in _SHARES:
-        some, others = getattr(new, name), getattr(old, name)
-        if too_much(health, some, new.exchanges, others, old.exchanges):
-            yield f"{name}: {some} of {new.exchanges} exchanges; under the bundle before {others} of {old.exchanges}"
+        yield _share(health, name, (getattr(new, name), new.exchanges), (getattr(old, name), old.exchanges))
     for name, counts in new.times.items():
         before = old.times.get(name, ())
         if len(before) == len(counts) and min(sum(counts), sum(before)) >= health.exchanges:
             last = _usual(before)
-            some, others = sum(counts[last + 1 :]), sum(before[last + 1 :])
-            if too_much(health, some, sum(counts), others, sum(before)):
-                share = f"{100 * some / sum(counts):.0f} % of {sum(counts)}"
-                yield f"time of `{name}`: {share} take longer than nineteen in twenty did under the bundle before"
+            now, then = (sum(counts[last + 1 :]), sum(counts)), (sum(before[last + 1 :]), sum(before))
+            yield _share(health, f"time of `{name}`", now, then)
+
+
+def _share(health: Health, what: str, now: tuple[int, int], before: tuple[int, int]) -> Share:
+    (some, of), (others, of_others) = now, before
+    worse = too_much(health, some, of, others, of_others)
+    return Share(what=what, some=some, of=of, others=others, of_others=of_others, too_much=worse)
+
+
+def drifts(health: Health, new: Tally, old: Tally) -> Iterator[Drift]:
+    """Yield how each classifier's scores have changed, of those that both have."""
     for name, counts in new.scores.items():
         before, least = old.scores.get(name, ()), LEAST.get(name.rpartition(" ")[2], math.inf)
-        if len(counts) == len(before) == BINS and min(sum(counts), sum(before)) >= least:
-            found = psi(before, counts)
-            if found > health.drift:
-                yield f"scores of `{name}` have changed: their stability index is {found:.2f}"
+        if len(counts) == len(before) == BINS:
+            found = psi(before, counts) if min(sum(counts), sum(before)) >= least else None
+            yield Drift(name=name, index=found, too_much=found is not None and found > health.drift)
 
 
 def too_much(health: Health, some: int, of: int, others: int, of_others: int) -> bool:

@@ -40,6 +40,10 @@ class Rollout(msgspec.Struct, frozen=True, kw_only=True):
     ring: int = -1
     """Place of the ring that it has come to; -1: of none."""
     asked_by: str
+    reason: str = ""
+    """Why, as they said."""
+    asked_ms: int = 0
+    """When, by the server's clock."""
     approved_by: str = ""
     begun_ms: int = 0
     """Since when counts are compared, by the server's clock."""

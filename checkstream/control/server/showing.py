@@ -33,6 +33,14 @@ class RolloutShown(msgspec.Struct, frozen=True, kw_only=True):
     asked_by: str
     approved_by: str
     soaked_s: float
+    soak_s: int = 0
+    """How long the ring that it has come to is watched."""
+    reason: str = ""
+    """Why it was asked for."""
+    asked_ms: int = 0
+    """When, by the server's clock; 0: nobody has kept it."""
+    begun_ms: int = 0
+    """When it began; 0: it has not."""
     why: str
     """What it waits for, or why it was taken back."""
 
@@ -103,6 +111,10 @@ def shown_rollout(number: int, rollout: Rollout, fleet: Fleet) -> RolloutShown:
         asked_by=rollout.asked_by,
         approved_by=rollout.approved_by,
         soaked_s=rollout.soaked_ms / 1000,
+        soak_s=fleet.rings[rollout.ring].soak_s if 0 <= rollout.ring < len(names) else 0,
+        reason=rollout.reason,
+        asked_ms=rollout.asked_ms,
+        begun_ms=rollout.begun_ms,
         why=rollout.why,
     )
 
