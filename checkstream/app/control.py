@@ -130,7 +130,9 @@ async def serve_control(config: ControlConfig, log: Log) -> AsyncIterator[str]:
         shell = control_shell(
             people, {name: person.role for name, person in config.people.items()}, log, secure=config.behind_gateway
         )
-        console = open_control_console(shell, fleets=fleets, acts=acts)
+        console = open_control_console(
+            shell, fleets=fleets, acts=acts, alerting=alerting, audit=Path(config.audit.dir), now_ms=wall_ms
+        )
         await console.open()
         stack.push_async_callback(console.close)
         listener = await _listening(config.listen, _respond(face, files, console))

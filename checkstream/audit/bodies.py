@@ -139,6 +139,12 @@ class Body(msgspec.Struct, frozen=True, kw_only=True):
     dropped_bytes: int = 0
     accepted: bool = True
     policies: tuple[str, ...] = ()
+    who: str = ""
+    role: str = ""
+    act: str = ""
+    fleet: str = ""
+    subject: str = ""
+    detail: dict[str, str] = {}
 
 
 def body_of(record: Record) -> Body:

@@ -17,9 +17,9 @@ from typing import BinaryIO, Protocol
 import msgspec
 
 from checkstream.audit import chain as format_
-from checkstream.audit.bodies import Body, body_of
-from checkstream.audit.chain import Record
+from checkstream.audit.bodies import body_of
 from checkstream.audit.segments import HEADS_SUFFIX, lines, require_file, segment_name, segments
+from checkstream.console.queries import ActQuery, Query
 from checkstream.console.tail import Entry, Tail
 from checkstream.errors import AuditError
 
@@ -36,25 +36,6 @@ _BLOCK = 256 * 1024
 _PAUSE_S = 0.0005
 _TIME_AT, _TIME_END = -32, -8
 """Where the time stands in a canonical line, which ends with `"time":"...","v":1}`."""
-
-
-class Query(msgspec.Struct, frozen=True, kw_only=True):
-    """Which exchanges are wanted; what is empty asks nothing."""
-
-    stream: str = ""
-    """How its id begins."""
-    rule: str = ""
-    route: str = ""
-    action: str = ""
-    since: str = ""
-    """`YYYY-MM-DDTHH:MM`, UTC, or a beginning of that."""
-    until: str = ""
-    """Likewise; what is of that time is wanted, too."""
-
-    @property
-    def empty(self) -> bool:
-        """Everything is wanted."""
-        return not any(msgspec.structs.astuple(self))
 
 
 class Found(msgspec.Struct, frozen=True, kw_only=True):
@@ -130,20 +111,7 @@ class Folder:
         Raises:
             AuditError: the log can't be read.
         """
-        if not self._path.exists():
-            return Found()
-        chains = segments(self._path)
-        share = most_bytes // max(len(chains), 1)
-        end = time.monotonic() + MOST_S
-        walks = [
-            _Walk([self._path / segment_name(chain, number) for number in reversed(numbers)], query, share, end)
-            for chain, numbers in chains.items()
-        ]
-        merged = heapq.merge(*walks, key=lambda entry: (entry.record.time, entry.record.seq), reverse=True)
-        entries = tuple(itertools.islice(merged, most))
-        given_up = [walk.oldest for walk in walks if walk.given_up] if len(entries) < most else []
-        unreadable = itertools.chain.from_iterable(walk.unreadable for walk in walks)
-        return Found(entries=entries, back_to=max(given_up, default=""), unreadable=tuple(unreadable)[:20])
+        return newest(self._path, query, most, most_bytes=most_bytes)
 
     def follow(self) -> Tail:
         """Return what follows the log from now on; its `begin` comes first."""
@@ -241,15 +209,37 @@ class Folder:
         raise AssertionError("counting ends never")
 
 
+def newest(path: Path, query: Query | ActQuery, most: int = MOST_ROWS, *, most_bytes: int = MOST_BYTES) -> Found:
+    """Return the newest records of an audit folder that are wanted. A folder that is not there has none. Blocks.
+
+    Raises:
+        AuditError: the log can't be read.
+    """
+    if not path.exists():
+        return Found()
+    chains = segments(path)
+    share = most_bytes // max(len(chains), 1)
+    end = time.monotonic() + MOST_S
+    walks = [
+        _Walk([path / segment_name(chain, number) for number in reversed(numbers)], query, share, end)
+        for chain, numbers in chains.items()
+    ]
+    merged = heapq.merge(*walks, key=lambda entry: (entry.record.time, entry.record.seq), reverse=True)
+    entries = tuple(itertools.islice(merged, most))
+    given_up = [walk.oldest for walk in walks if walk.given_up] if len(entries) < most else []
+    unreadable = itertools.chain.from_iterable(walk.unreadable for walk in walks)
+    return Found(entries=entries, back_to=max(given_up, default=""), unreadable=tuple(unreadable)[:20])
+
+
 class _Walk:
     """A chain from its end on, as far as a search may read."""
 
-    def __init__(self, files: Sequence[Path], query: Query, most_bytes: int, end: float) -> None:
+    def __init__(self, files: Sequence[Path], query: Query | ActQuery, most_bytes: int, end: float) -> None:
         self._files = files
         self._query = query
         self._left = most_bytes
         self._end = end
-        self._needles = tuple(_needles(query))
+        self._needles = tuple(query.needles())
         self.given_up = False
         self.oldest = ""
         self.unreadable: list[str] = []
@@ -276,32 +266,8 @@ class _Walk:
             if len(self.unreadable) < 20:
                 self.unreadable.append(f"{path.name}: {error}")
             return
-        if is_wanted(self._query, record, body):
+        if self._query.fits(record, body):
             yield Entry(record=record, body=body, line=line)
-
-
-def is_wanted(query: Query, record: Record, body: Body) -> bool:
-    """Tell whether a record is one of an exchange that was asked for."""
-    return (
-        record.kind in ("stream", "pass")
-        and body.stream.startswith(query.stream)
-        and query.route in ("", body.route)
-        and (not query.rule or query.rule in body.record.rules)
-        and query.action in ("", body.record.action or "pass")
-        and (not query.since or record.time >= query.since)
-        and (not query.until or record.time[: len(query.until)] <= query.until)
-    )
-
-
-def _needles(query: Query) -> Iterator[tuple[bytes, ...]]:
-    """Yield what stands in the line of whatever is wanted: one of each, so that other lines need not be read."""
-    yield b'"kind":"stream"', b'"kind":"pass"'
-    if query.stream:
-        yield (b'"stream":' + format_.canonical(query.stream).removesuffix(b'"'),)
-    if query.rule:
-        yield (b'"rule_id":' + format_.canonical(query.rule),)
-    if query.route:
-        yield (b'"route":' + format_.canonical(query.route),)
 
 
 def _backwards(path: Path) -> Iterator[bytes]:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from pathlib import Path
 
 from checkstream.config.control import Role
 from checkstream.console.access import Access, Door
+from checkstream.console.control.acts import ActPages
+from checkstream.console.control.alerts import AlertPages
 from checkstream.console.control.fleets import FleetPages
 from checkstream.console.control.rollouts import RolloutPages
 from checkstream.console.face import Console
@@ -13,6 +16,7 @@ from checkstream.console.pages import Entry
 from checkstream.console.serving.shell import Shell
 from checkstream.console.sessions import Person
 from checkstream.control.server.acts import Acts
+from checkstream.control.server.alerting import Alerting
 from checkstream.control.server.fleets import Fleets
 from checkstream.listen import Callers
 from checkstream.telemetry.logs import Log
@@ -20,18 +24,33 @@ from checkstream.telemetry.logs import Log
 MENU = (
     Entry("fleets", "fleets", "Fleets"),
     Entry("rollouts", "rollouts", "Rollouts"),
+    Entry("alerts", "alerts", "Alerts"),
+    Entry("acts", "acts", "Acts"),
 )
 
 
-def open_control_console(shell: Shell, *, fleets: Fleets, acts: Acts) -> Console:
+def open_control_console(
+    shell: Shell, *, fleets: Fleets, acts: Acts, alerting: Alerting, audit: Path, now_ms: Callable[[], int]
+) -> Console:
     """Return the console; nothing of it goes on before its `open`.
 
     Args:
         shell: Makes its pages.
         fleets: What nodes have said.
         acts: What people do.
+        alerting: What is wrong.
+        audit: Folder of the chain in which acts stand.
+        now_ms: The server's clock.
     """
-    return Console(shell, (FleetPages(shell, fleets, acts), RolloutPages(shell, fleets, acts)))
+    return Console(
+        shell,
+        (
+            FleetPages(shell, fleets, acts),
+            RolloutPages(shell, fleets, acts),
+            AlertPages(shell, alerting, fleets, now_ms),
+            ActPages(shell, fleets, audit),
+        ),
+    )
 
 
 def control_shell(callers: Callers, roles: Mapping[str, Role], log: Log, *, secure: bool) -> Shell:

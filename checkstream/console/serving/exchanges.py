@@ -9,7 +9,8 @@ from checkstream.audit.bodies import body_of
 from checkstream.audit.chain import read
 from checkstream.console.facts import Facts, Places
 from checkstream.console.pages import Frame, Pages
-from checkstream.console.records import Log, Query
+from checkstream.console.queries import Query, is_time
+from checkstream.console.records import Log
 from checkstream.console.serving.shell import Shell, Topic
 from checkstream.console.views.exchange import RAW_CHARS, exchange_of, row_of
 from checkstream.errors import AuditError
@@ -77,15 +78,7 @@ def query_of(request: BaseRequest) -> tuple[Query, list[str]]:
     faults = []
     for name in ("since", "until"):
         given[name] = given[name].replace(" ", "T").removesuffix("Z")
-        if given[name] and not _is_time(given[name]):
+        if given[name] and not is_time(given[name]):
             faults.append(given[name])
             given[name] = ""
     return Query(**given), faults
-
-
-def _is_time(text: str) -> bool:
-    """Tell whether it is a time as records have it, or a beginning of one."""
-    form = "0000-00-00T00:00:00.000"
-    return len(text) <= len(form) and all(
-        each in "0123456789" if wanted == "0" else each == wanted for each, wanted in zip(text, form, strict=False)
-    )

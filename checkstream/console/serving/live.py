@@ -17,7 +17,8 @@ from aiohttp.web import BaseRequest, Response, StreamResponse
 from checkstream.console.access import HEADERS
 from checkstream.console.facts import Facts
 from checkstream.console.pages import Frame, Pages
-from checkstream.console.records import Log, Query, is_wanted
+from checkstream.console.queries import Query
+from checkstream.console.records import Log
 from checkstream.console.serving.shell import Shell, Topic
 from checkstream.console.tail import New
 from checkstream.console.text import shown
@@ -166,9 +167,7 @@ async def _next(reader: _Reader) -> bytes | None:
 
 def event_of(new: New, query: Query) -> bytes | None:
     """Return what is new and wanted as an event; None: nothing is."""
-    wanted = [
-        _plain(row_of(entry.record, entry.body)) for entry in new.entries if is_wanted(query, entry.record, entry.body)
-    ]
+    wanted = [_plain(row_of(entry.record, entry.body)) for entry in new.entries if query.fits(entry.record, entry.body)]
     if not wanted and not new.left_out:
         return None
     return _event("rows", {"rows": wanted, "left_out": new.left_out})

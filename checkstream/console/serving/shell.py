@@ -151,6 +151,11 @@ def see_other(path: str, query: Mapping[str, str] | None = None) -> Response:
     return Response(status=303, headers={hdrs.LOCATION: to})
 
 
+def number_of(text: str) -> int:
+    """Return the number that a query names; 0: it names none that could be one of ours."""
+    return int(text) if text.isascii() and text.isdecimal() and len(text) < 16 else 0
+
+
 @functools.cache
 def _load() -> tuple[Pages, Assets]:
     assets = Assets()

@@ -8,6 +8,7 @@ Source: Standard Webhooks 1.0 (payload); Slack's incoming webhooks and message t
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from email.headerregistry import Address
 from email.message import EmailMessage
@@ -20,7 +21,7 @@ from checkstream.control.alerts.standing import Notice
 
 RUNBOOK = "deploy/RUNBOOK.md"
 """Says what to do about each kind; a file of the project, or where an operator has put a copy."""
-_TITLES: dict[Kind, str] = {
+TITLES: Mapping[Kind, str] = {
     "high_risk_spike": "many exchanges of high risk",
     "score_drift": "scores have drifted",
     "decision_latency": "decisions take too long",
@@ -39,7 +40,7 @@ _MOST_SUBJECT = 160
 def title(notice: Notice) -> str:
     """Return a notice in one line, without line breaks and controls."""
     subject = "".join(c if c.isprintable() else "?" for c in notice.finding.subject)[:_MOST_SUBJECT]
-    return f"{_WORDS[notice.event]}{_TITLES[notice.finding.kind]} ({subject})"
+    return f"{_WORDS[notice.event]}{TITLES[notice.finding.kind]} ({subject})"
 
 
 def webhook_body(notice: Notice, runbook: str = RUNBOOK) -> bytes:

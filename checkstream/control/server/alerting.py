@@ -25,6 +25,8 @@ from checkstream.control.server.people import Asker
 from checkstream.control.server.tables import note_event
 from checkstream.errors import ActConflicts, NoticeUnsent, ThingUnknown
 
+HISTORY = ("alert_fired", "alert_reminded", "alert_recovered", "notice_lost")
+"""Kinds of events that say what was told, and what could not be."""
 GIVE_UP_MS = 24 * 3_600_000
 _LEASE_MS = 120_000
 """For so long a notice is one server's to send; were it killed, another sends it then."""
@@ -220,6 +222,11 @@ class Alerting:
         if lost:
             reason = f"{notice.finding.key}, {notice.event}, to `{due.channel}`: {failure}"
             note_event(session, now, kind="notice_lost", fleet="", reason=reason)
+
+    @property
+    def receivers(self) -> tuple[tuple[str, Severity], ...]:
+        """Who is told, by name, and from which severity on."""
+        return tuple((name, channel.least) for name, channel in self._channels.items())
 
     async def shown(self) -> Alerts:
         """Return what stands.

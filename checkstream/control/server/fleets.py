@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 from msgspec.structs import replace
 
@@ -142,8 +142,8 @@ class Fleets:
         found = await self._database.transact(lambda session: tables.rollouts(session, name, most))
         return [shown_rollout(number, each, fleet) for number, each in found]
 
-    async def events(self, fleet: str, before: int, most: int) -> list[Happened]:
-        """Return what has happened, the newest first.
+    async def events(self, fleet: str, before: int, most: int, kinds: Sequence[str] = ()) -> list[Happened]:
+        """Return what has happened, the newest first; of some kinds, or of all.
 
         Raises:
             ThingUnknown: there is no such fleet.
@@ -152,5 +152,5 @@ class Fleets:
         if fleet:
             named_fleet(self._fleets, fleet)
         return await self._database.transact(
-            lambda session: tables.events(session, fleet=fleet, before=before, most=most)
+            lambda session: tables.events(session, fleet=fleet, before=before, most=most, kinds=kinds)
         )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import msgspec
 
 from checkstream.control.attestation import Attestation
@@ -108,12 +110,23 @@ def note_event(session: Session, at_ms: int, *, kind: str, fleet: str, node: str
     return True
 
 
-def events(session: Session, *, fleet: str = "", before: int = 0, most: int = 100) -> list[Happened]:
-    """Return what has happened, the newest first: of a fleet or of all, below a number or up to the last."""
+def events(
+    session: Session, *, fleet: str = "", before: int = 0, most: int = 100, kinds: Sequence[str] = ()
+) -> list[Happened]:
+    """Return what has happened, the newest first.
+
+    Args:
+        session: To read in.
+        fleet: Of this fleet; empty: of all.
+        before: Below this number; 0: up to the last.
+        most: So many at most.
+        kinds: Of these kinds; none: of all.
+    """
+    wanted = ", ".join("?" * len(kinds)) or "kind"
     rows = session.execute(
-        "select id, at_ms, kind, fleet, node, reason from events where (? = '' or fleet = ?) and (? = 0 or id < ?) "
-        "order by id desc limit ?",
-        (fleet, fleet, before, before, most),
+        "select id, at_ms, kind, fleet, node, reason from events where (? = '' or fleet = ?) and (? = 0 or id < ?) "  # noqa: S608 - question marks
+        f"and kind in ({wanted}) order by id desc limit ?",
+        (fleet, fleet, before, before, *kinds, most),
     )
     return [
         Happened(id=int(row[0]), at_ms=int(row[1]), kind=row[2], fleet=row[3], node=row[4], reason=row[5])

@@ -21,7 +21,7 @@ from checkstream.audit.chain import read
 from checkstream.audit.entries import RotateEntry, StreamEntry
 from checkstream.audit.segments import segment_name
 from checkstream.console import tail
-from checkstream.console.records import Query
+from checkstream.console.queries import Query
 from checkstream.console.serving import live
 from checkstream.console.tail import Entry, New, Tail
 from checkstream.errors import AuditError

@@ -19,7 +19,8 @@ from checkstream.audit.keys import AuditKey
 from checkstream.config import AuditSettings, Secret
 from checkstream.console import records
 from checkstream.console.opening import public_key
-from checkstream.console.records import Folder, Proof, Query, _backwards
+from checkstream.console.queries import Query
+from checkstream.console.records import Folder, Proof, _backwards
 from checkstream.errors import AuditError
 from tests.records import CHAIN, KEY, OTHER_KEY, head, record, seal_all, start, two_segments, verdict, write_chain
 
@@ -81,7 +82,7 @@ def test_each_field_of_a_search_is_held_against_what_the_record_says(tmp_path: P
         slow = [
             str(each.body["stream"])
             for each in entries
-            if each.kind in ("stream", "pass") and records.is_wanted(query, each, body_of(each))
+            if each.kind in ("stream", "pass") and query.fits(each, body_of(each))
         ]
         assert found(of, query) == slow, query
     assert found(of, Query(stream="3")) == ["3abc"]
