@@ -14,7 +14,7 @@ from typing import NamedTuple
 from checkstream.config.control import Role
 
 LIVES_S = 12 * 3600.0
-_MOST_SESSIONS, _MOST_OF_ONE = 10_000, 100
+_MOST_SESSIONS, _MOST_OF_ONE = 1000, 50
 _TRIES, _TRIES_OF_ALL, _WINDOW_S = 5, 60, 60.0
 _MOST_ADDRESSES = 1000
 
