@@ -9,11 +9,13 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Mapping, Sequence
+from typing import Protocol
 from urllib.parse import unquote
 
 import msgspec
 from aiohttp import hdrs
 from aiohttp.web import BaseRequest, Response
+from prometheus_client import Histogram
 
 from checkstream.api.nodes import Nodes
 from checkstream.api.openapi import SCORING, About, description
@@ -41,7 +43,7 @@ from checkstream.errors import (
 )
 from checkstream.listen import Admission, Callers, Identity, Times, connection_of, read_body, who_of
 from checkstream.telemetry.logs import Log
-from checkstream.telemetry.metrics import Metrics
+from checkstream.telemetry.metrics import Family
 
 DESCRIPTION = "/openapi.json"
 _STATUS: Mapping[type[Exception], tuple[int, str]] = {
@@ -71,6 +73,14 @@ _LEFT = 499
 _RETRY_S = {429: "1", 503: "5"}
 
 
+class Counting(Protocol):
+    """Counts what is answered."""
+
+    @property
+    def api(self) -> Family[Histogram]:
+        """Time of answers, by path and status."""
+
+
 class Face:
     """Answers every request of the API."""
 
@@ -82,7 +92,7 @@ class Face:
         admission: Admission,
         times: Times,
         body_bytes: int,
-        metrics: Metrics,
+        metrics: Counting,
         log: Log,
         version: str,
         nodes: Nodes | None = None,

@@ -26,6 +26,7 @@ from checkstream.api.rollouts import RolloutsApi
 from checkstream.api.telemetry import TelemetryApi
 from checkstream.app.alerting import look, open_alerting, send
 from checkstream.app.keeping import keep
+from checkstream.app.measuring import serve_metrics
 from checkstream.app.parts import open_journal
 from checkstream.audit.journal import Journal
 from checkstream.audit.keys import PublicKey, load_public_key
@@ -35,20 +36,23 @@ from checkstream.console.control import control_shell, open_control_console
 from checkstream.control.server.acts import Acts
 from checkstream.control.server.database import Database, open_database
 from checkstream.control.server.fleets import Fleets
+from checkstream.control.server.measured import measured
+from checkstream.control.server.metrics import ControlMetrics
 from checkstream.control.server.people import People
 from checkstream.control.server.reviewing import Reviewing
 from checkstream.control.server.telemetry import Telemetry
-from checkstream.errors import AuditError, ConfigError, Fault
+from checkstream.errors import AuditError, ConfigError, ControlUnusable, Fault
 from checkstream.jobs.clock import wall_ms
 from checkstream.listen import Admission, Callers, Listener, Times
 from checkstream.listen.binding import cause
 from checkstream.proxy.health import CONSOLE
 from checkstream.telemetry.logs import LibraryLogs, Log, open_log
-from checkstream.telemetry.metrics import Metrics
 
 _TIMES = Times(header_s=10.0, write_s=30.0)
 _REQUESTS, _HELD_BYTES, _BODY_BYTES = 1024, 1 << 28, 1 << 20
 _DRAIN_S = 10.0
+_SCRAPE_S = 5.0
+"""So long metrics wait for the store; Prometheus gives up after ten seconds."""
 _TICK_S = 2.0
 """How often rollouts are looked at, and notices sent that are due."""
 _LOOK_S = 15.0
@@ -89,8 +93,10 @@ async def serve_control(config: ControlConfig, log: Log) -> AsyncIterator[str]:
     async with contextlib.AsyncExitStack() as stack:
         nodes = Nodes(await asyncio.to_thread(_node_keys, config))
         people = await asyncio.to_thread(_people, config)
-        database = await asyncio.to_thread(_open_store, config)
+        metrics = ControlMetrics()
+        database = await asyncio.to_thread(_open_store, config, metrics.store.observe)
         stack.push_async_callback(database.close)
+        await stack.enter_async_context(_measured(config, database, metrics, log))
         _, journal = await asyncio.to_thread(open_journal, config.audit, "control")
         stack.push_async_callback(_close, journal)
         fleets = Fleets(config.fleets, database, wall_ms)
@@ -119,7 +125,7 @@ async def serve_control(config: ControlConfig, log: Log) -> AsyncIterator[str]:
             admission=admission,
             times=_TIMES,
             body_bytes=_BODY_BYTES,
-            metrics=Metrics(),
+            metrics=metrics,
             log=log,
             version=checkstream.__version__,
             nodes=nodes,
@@ -180,7 +186,7 @@ async def _listening(address: str, respond: Callable[[BaseRequest], Awaitable[St
     try:
         await listener.open(parse_address(address))
     except OSError as error:
-        raise _wrong(f"can't listen on `{address}`: {cause(error) or error}", "give another `listen`") from error
+        raise _not_bound("listen", address, error) from error
     return listener
 
 
@@ -201,9 +207,46 @@ async def _close(journal: Journal) -> None:
         await journal.aclose()
 
 
-def _open_store(config: ControlConfig) -> Database:
-    """Open the store. Blocks."""
-    return open_database(config.store, password=None if config.password is None else reveal(config.password))
+def _open_store(config: ControlConfig, took: Callable[[float], object]) -> Database:
+    """Open the store; `took` hears of its transactions. Blocks."""
+    password = None if config.password is None else reveal(config.password)
+    return open_database(config.store, password=password, took=took)
+
+
+@contextlib.asynccontextmanager
+async def _measured(
+    config: ControlConfig, database: Database, metrics: ControlMetrics, log: Log
+) -> AsyncIterator[None]:
+    """Serve metrics meanwhile, if somebody wants them, and say where.
+
+    Raises:
+        ConfigError: the address can't be bound, or the token can't be read.
+    """
+    if config.admin is None:
+        yield
+        return
+    token = None if config.admin_token is None else await asyncio.to_thread(reveal, config.admin_token)
+
+    async def render() -> bytes:
+        standing = None
+        with contextlib.suppress(ControlUnusable, TimeoutError):
+            async with asyncio.timeout(_SCRAPE_S):
+                standing = await database.transact(
+                    lambda session: measured(config.fleets, config.silent_s, session, wall_ms())
+                )
+        return await asyncio.to_thread(metrics.render, standing)
+
+    async with contextlib.AsyncExitStack() as stack:
+        try:
+            where = await stack.enter_async_context(serve_metrics(parse_address(config.admin), render, token=token))
+        except OSError as error:
+            raise _not_bound("admin", config.admin, error) from error
+        log.info("measured", admin=where)
+        yield
+
+
+def _not_bound(name: str, address: str, error: OSError) -> ConfigError:
+    return _wrong(f"can't listen on `{address}`: {cause(error) or error}", f"give another `{name}`")
 
 
 def _node_keys(config: ControlConfig) -> dict[str, PublicKey]:

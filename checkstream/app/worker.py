@@ -10,22 +10,18 @@ import signal
 import sys
 from collections.abc import AsyncIterator
 
-from aiohttp.web import BaseRequest, Response
-
 from checkstream.app.api import GateFolder, serve_api
 from checkstream.app.evidence_search import open_search
+from checkstream.app.measuring import serve_metrics
 from checkstream.app.profiles import profiles, scorers
 from checkstream.app.verifiers import Verifiers, open_verifiers
 from checkstream.config import Address, Config, JobsSettings, reveal
 from checkstream.errors import ConfigError, Fault
 from checkstream.jobs import Reaction, Scoring, Watching, WebhookCaller, Worker, WorkerSettings, open_queue
 from checkstream.jobs.backoff import Backoff
-from checkstream.listen import Hosts, Listener, Times
 from checkstream.telemetry.logs import LibraryLogs, Log, open_log
-from checkstream.telemetry.metrics import CONTENT_TYPE, Metrics
+from checkstream.telemetry.metrics import Metrics
 from checkstream.webhooks import Hook, signing_key
-
-_TIMES = Times(header_s=10.0, write_s=30.0)
 
 
 def reactions_of(config: Config) -> dict[str, Reaction]:
@@ -141,7 +137,7 @@ async def _api(
 
 @contextlib.asynccontextmanager
 async def _metrics(metrics: Metrics, address: Address | None) -> AsyncIterator[str]:
-    """Serve `/metrics` and `/livez` meanwhile.
+    """Serve metrics meanwhile.
 
     Raises:
         ConfigError: the address can't be bound.
@@ -150,24 +146,15 @@ async def _metrics(metrics: Metrics, address: Address | None) -> AsyncIterator[s
         yield ""
         return
 
-    async def respond(request: BaseRequest) -> Response:
-        if request.path == "/metrics":
-            return Response(body=metrics.render(), headers={"content-type": CONTENT_TYPE})
-        if request.path == "/livez":
-            return Response(text="ok\n")
-        return Response(status=404, text="there are /metrics and /livez\n")
-
-    listener = Listener(respond, _TIMES, Hosts())
-    try:
-        await listener.open(address)
-    except OSError as error:
-        fault = Fault(
-            file="command line",
-            reason=f"can't listen on `{address}`: {(error.strerror or str(error)).lower()}",
-            advice="give another address",
-        )
-        raise ConfigError((fault,)) from error
-    try:
-        yield str(listener.address)
-    finally:
-        await listener.close()
+    async with contextlib.AsyncExitStack() as stack:
+        serving = serve_metrics(address, lambda: asyncio.to_thread(metrics.render))
+        try:
+            where = await stack.enter_async_context(serving)
+        except OSError as error:
+            fault = Fault(
+                file="command line",
+                reason=f"can't listen on `{address}`: {(error.strerror or str(error)).lower()}",
+                advice="give another address",
+            )
+            raise ConfigError((fault,)) from error
+        yield where

@@ -123,6 +123,10 @@ class ControlConfig(Settings, frozen=True):
     """Where nodes and people connect."""
     behind_gateway: bool = False
     """TLS ends in front of it; without, it listens on loopback alone."""
+    admin: str | None = None
+    """Where `/metrics`, `/livez` and `/readyz` are, for the operator alone, such as `127.0.0.1:9100`. null: nowhere."""
+    admin_token: Secret | None = None
+    """Needed for `/metrics` unless `admin` is on loopback, such as `{env: CHECKSTREAM_ADMIN_TOKEN}`."""
     store: str = "sqlite:var/control.db"
     """`sqlite:FILE`, or `postgresql://user@host/database`, which several control servers may share."""
     password: Secret | None = None
@@ -154,6 +158,8 @@ class ControlConfig(Settings, frozen=True):
                 f"`listen` is `{self.listen}`, where keys would be sent in the clear; listen on 127.0.0.1, or end TLS "
                 "in front of it and write `behind_gateway: true`"
             )
+        if self.admin is not None and not parse_address(self.admin).loopback and self.admin_token is None:
+            raise ValueError(f"`admin_token` is missing; it is needed since others can reach `{self.admin}`")
         if self.file is None:
             if not self.store.startswith(("postgresql://", "postgres://")):
                 raise ValueError(f"`{self.store}` is no store; write `sqlite:var/control.db` or `postgresql://...`")

@@ -1,6 +1,6 @@
 """Writes the dashboards that Grafana imports, beside this file: `python -m deploy.grafana`.
 
-Each metric that the proxy exports is on one of them, or in `LEFT_OUT`; a test says so.
+Each metric that the proxy or the control server exports is on one of them, or in `LEFT_OUT`; a test says so.
 """
 
 from __future__ import annotations

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from deploy.grafana import control
 from deploy.grafana.model import Board, Panel, Query, Row, Variable, quantile, rate, share
 
 _I = 'instance=~"$instance"'
@@ -256,7 +257,7 @@ BOARD = Board(
     title="Checkstream: fleet",
     says="All nodes beside each other: which is not like the others, what is in force where, what is left of the "
     "error budgets. Made by `python -m deploy.grafana` of the table of metrics.",
-    rows=(_NODES, _LIKE, _FORCE, _TOLD, _BUDGET),
+    rows=(_NODES, _LIKE, _FORCE, _TOLD, control.ROW, _BUDGET),
     variables=(Variable("instance", "Node", "label_values(checkstream_workers, instance)"),),
     events=(
         (

@@ -142,7 +142,7 @@ class Alerting:
 
         def turn(session: Session) -> tuple[Notice, ...]:
             found = findings(self._facts(session, now), self._limits)
-            before = _troubles(session)
+            before = troubles(session)
             after, notices = advance(before, found, now / 1000, self._pace, _silences(session, now))
             for key in before.keys() - after.keys():
                 session.execute("delete from troubles where name = ?", (key,))
@@ -289,7 +289,8 @@ class Alerting:
         )
 
 
-def _troubles(session: Session) -> dict[str, Trouble]:
+def troubles(session: Session) -> dict[str, Trouble]:
+    """Return what stands, by key."""
     return {str(name): _TROUBLE.decode(state) for name, state in session.execute("select name, state from troubles")}
 
 
@@ -321,9 +322,9 @@ def _shown(session: Session, now: int) -> Alerts:
         notice = _NOTICE.decode(content)
         key, event = notice.finding.key, notice.event
         waiting.append(Waiting(channel=channel, key=key, event=event, tries=int(tries), failure=failure))
-    troubles = (_standing(key, trouble, silences, now) for key, trouble in sorted(_troubles(session).items()))
+    standing = (_standing(key, trouble, silences, now) for key, trouble in sorted(troubles(session).items()))
     return Alerts(
-        troubles=tuple(troubles),
+        troubles=tuple(standing),
         silences=tuple(each for each in _all_silences(session) if each.until_ms > now),
         waiting=tuple(waiting),
     )

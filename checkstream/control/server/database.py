@@ -62,9 +62,10 @@ class _Kind(Protocol):
 class Database:
     """Opened by `open_database`."""
 
-    def __init__(self, kind: _Kind) -> None:
-        """Use what is open."""
+    def __init__(self, kind: _Kind, took: Callable[[float], object]) -> None:
+        """Use what is open; `took` hears how many seconds each transaction took, the wait for its turn included."""
         self._kind = kind
+        self._took = took
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="control-store")
 
     async def transact(self, work: Callable[[Session], _T]) -> _T:
@@ -73,7 +74,11 @@ class Database:
         Raises:
             ControlUnusable: the database can't do it; nothing of it is done then.
         """
-        return await asyncio.get_running_loop().run_in_executor(self._thread, self.at_once, work)
+        begun = time.perf_counter()
+        try:
+            return await asyncio.get_running_loop().run_in_executor(self._thread, self.at_once, work)
+        finally:
+            self._took(time.perf_counter() - begun)
 
     def at_once(self, work: Callable[[Session], _T]) -> _T:
         """Do as `transact`, on this thread. Blocks.
@@ -99,8 +104,16 @@ class Database:
         self._kind.close()
 
 
+def _nobody(_seconds: float) -> None:
+    """Hear of nothing."""
+
+
 def open_database(
-    address: str, *, password: str | None = None, migrations: Sequence[Migration] = MIGRATIONS
+    address: str,
+    *,
+    password: str | None = None,
+    migrations: Sequence[Migration] = MIGRATIONS,
+    took: Callable[[float], object] = _nobody,
 ) -> Database:
     """Open a database and bring it to this version's tables. Blocks.
 
@@ -108,13 +121,14 @@ def open_database(
         address: `sqlite:FILE` or `postgresql://...`.
         password: PostgreSQL's, in place of one in the address or in libpq's own files.
         migrations: Changes that make the tables.
+        took: Hears how many seconds each transaction took.
 
     Raises:
         ControlUnusable: it can't be used, or is of a newer version.
     """
     file = address.removeprefix(_SQLITE) if address.startswith(_SQLITE) else None
     kind: _Kind = _Postgres(address, password) if file is None else _Sqlite(Path(file))
-    database = Database(kind)
+    database = Database(kind, took)
     try:
         database.at_once(lambda session: _migrate(session, kind.types, migrations))
     except BaseException:

@@ -197,12 +197,23 @@ _NOT_REVIEWED = ("allow", "log_event")
 """Actions that nobody feels: whether they were right is not worth somebody's time."""
 
 
-def reviewed(session: Session, now_ms: int) -> tuple[Reviewed, ...]:
-    """Return how often each rule was right in the last whole week, beside the week before; for alerts."""
-    week = now_ms // 1000 // WEEK_S - 1
+def last_week(now_ms: int) -> int:
+    """Return the last whole week, as `Precision.week` counts them."""
+    return now_ms // 1000 // WEEK_S - 1
+
+
+def weekly(session: Session, now_ms: int) -> tuple[Precision, ...]:
+    """Return how often each rule was right in the last whole week, and in the week before."""
+    week = last_week(now_ms)
     since_ms = (week - 1) * WEEK_S * 1000
     found = precision(_items(session, since_ms), _words(session, since_ms))
-    by_week = {(each.rule, each.week): each for each in found}
+    return tuple(each for each in found if each.week in (week - 1, week))
+
+
+def reviewed(session: Session, now_ms: int) -> tuple[Reviewed, ...]:
+    """Return how often each rule was right in the last whole week, beside the week before; for alerts."""
+    week = last_week(now_ms)
+    by_week = {(each.rule, each.week): each for each in weekly(session, now_ms)}
     return tuple(
         Reviewed(
             subject=each.rule,
@@ -211,7 +222,7 @@ def reviewed(session: Session, now_ms: int) -> tuple[Reviewed, ...]:
             right=each.right,
             all=each.reviewed,
         )
-        for each in found
+        for each in by_week.values()
         if each.week == week and (each.rule, week - 1) in by_week
     )
 

@@ -18,12 +18,15 @@ from grafana_foundation_sdk.models.dashboard import Dashboard
 
 import checkstream
 from checkstream.control.alerts.conditions import Kind
-from checkstream.telemetry.metrics import SPECS, MetricSpec
+from checkstream.control.server.metrics import SPECS as OF_CONTROL
+from checkstream.telemetry.metrics import SPECS as OF_PROXIES
+from checkstream.telemetry.metrics import MetricSpec
 from deploy.grafana.__main__ import BOARDS, LEFT_OUT, file_of, text_of
 from deploy.grafana.model import COLUMNS, Board, Panel
 
 DEPLOY = Path(checkstream.__file__).parents[1] / "deploy"
 RULES = DEPLOY / "prometheus" / "rules.yaml"
+SPECS = (*OF_PROXIES, *OF_CONTROL)
 SCRAPED = {"job", "instance"}
 NAME = re.compile(r"checkstream[:_][a-z0-9_:]+")
 SELECTOR = re.compile(r"(checkstream[:_][a-z0-9_:]+|up)(?:\{([^}]*)\})?")
