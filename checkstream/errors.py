@@ -50,6 +50,7 @@ CheckstreamError
 │   ├── StepFailed          one item of a step failed, and with it the run; names both
 │   └── RunsUnusable        the file that runs are kept in can't be opened, read or written
 ├── AuditError              the audit chain is broken or can't be written
+├── CertificateUnusable     certificates or keys of TLS can't be read, or don't go together
 ├── NoticeUnsent            a notice did not reach whom it is for, or nobody could know it for ours
 ├── BundleError             a bundle of policies can't be made, signed, published or fetched
 │   ├── BundleRefused       it, or what vouches for it, is not what may be trusted
@@ -349,6 +350,10 @@ class RunsUnusable(GateError):
 
 class AuditError(CheckstreamError):
     """The audit chain is broken or can't be written."""
+
+
+class CertificateUnusable(CheckstreamError):
+    """Certificates or keys of TLS can't be read, or don't go together."""
 
 
 class NoticeUnsent(CheckstreamError):

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import ssl
 from collections.abc import Sequence
-from pathlib import Path
 
 from checkstream.errors import ControlUnusable
+from checkstream.listen.tls import mark_of, no_password
 
 
 class ClientTls:
@@ -33,11 +33,11 @@ class ClientTls:
             ControlUnusable: the files can't be read, and there was nothing before.
         """
         try:
-            marks = [_mark(file) for file in (self._ca, self._certificate, self._key) if file is not None]
+            marks = [mark_of(file) for file in (self._ca, self._certificate, self._key) if file is not None]
             if self._context is None or marks != self._marks:
                 context = ssl.create_default_context(cafile=self._ca)
                 if self._certificate is not None:
-                    context.load_cert_chain(self._certificate, self._key, password=_no_password)
+                    context.load_cert_chain(self._certificate, self._key, password=no_password)
                 self._context, self._marks = context, marks
         except (OSError, ssl.SSLError, ValueError) as error:
             if self._context is None:
@@ -45,17 +45,3 @@ class ClientTls:
                 raise ControlUnusable(f"the certificates {named} can't be used: {error}") from error
         return self._context
 
-
-def _no_password() -> str:
-    """Refuse a key that asks for a passphrase: nobody is there to be asked.
-
-    Raises:
-        ValueError: always.
-    """
-    raise ValueError("the private key has a passphrase; give one without")
-
-
-def _mark(file: str) -> object:
-    """Return what changes when a file is replaced or written."""
-    found = Path(file).stat()
-    return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns

@@ -25,9 +25,12 @@ from aiohttp.web import BaseRequest, RequestHandler, RequestPayloadError, Respon
 
 from checkstream.config import Address
 from checkstream.errors import HostForeign, OriginForeign
+from checkstream.listen import binding
 from checkstream.listen.callers import network_of
+from checkstream.listen.handshake import Handshakes
 from checkstream.listen.hosts import Hosts
 from checkstream.listen.room import Room
+from checkstream.listen.tls import ServerTls
 
 Respond = Callable[[BaseRequest], Awaitable[StreamResponse]]
 Refused = Callable[[int, str], Mapping[str, str]]
@@ -306,6 +309,7 @@ class Listener:
         *,
         sockets: int | None = None,
         refused: Refused = _unheard,
+        tls: ServerTls | None = None,
     ) -> None:
         """Answer requests with `respond`, once opened.
 
@@ -316,14 +320,17 @@ class Listener:
             sockets: Connections that may be open and ask nothing, of which each address has a share; None: what the
                 system lets the process have.
             refused: Hears of what `respond` never hears of.
+            tls: Stands around the connections, with its files read; None: they are in the clear.
         """
+        self._tls = tls
+        self._shaking: set[asyncio.Task[None]] = set()
         self._respond = respond
         self._times = times
         self._hosts = hosts
         self._refused = refused
         self._waiting = Room(_most_sockets() if sockets is None else sockets)
         self._http: _HttpServer | None = None
-        self._servers: dict[int, list[asyncio.Server]] = {}
+        self._servers: dict[int, list[asyncio.Server | Handshakes]] = {}
         """Of each set of sockets what takes connections from it; 0: its own."""
         self.address = Address("", 0)
         """Where it listens; the real port after `open`."""
@@ -343,10 +350,10 @@ class Listener:
             await self.listen_on(0, sockets)
             port = sockets[0].getsockname()[1]
         else:
-            loop = asyncio.get_running_loop()
-            server = await loop.create_server(self._http, address.host, address.port, backlog=_BACKLOG)
-            self._servers[0] = [server]
-            port = server.sockets[0].getsockname()[1]
+            with contextlib.ExitStack() as bound:
+                own = [bound.enter_context(each) for each in await asyncio.to_thread(binding.bound, address)]
+                await self.listen_on(0, own)
+                port = own[0].getsockname()[1]
         self.address = Address(address.host, port)
 
     async def listen_on(self, which: int, sockets: Sequence[socket.socket]) -> None:
@@ -357,10 +364,16 @@ class Listener:
         """
         if self._http is None or which in self._servers:
             return
-        loop = asyncio.get_running_loop()
-        self._servers[which] = [
-            await loop.create_server(self._http, sock=each.dup(), backlog=_BACKLOG) for each in sockets
-        ]
+        self._servers[which] = [await self._taking(self._http, each.dup()) for each in sockets]
+
+    async def _taking(self, http: _HttpServer, listening: socket.socket) -> asyncio.Server | Handshakes:
+        """Return what takes connections from a socket."""
+        if self._tls is None:
+            return await asyncio.get_running_loop().create_server(http, sock=listening, backlog=_BACKLOG)
+        listening.setblocking(False)
+        listening.listen(_BACKLOG)
+        waiting, seconds = self._waiting, self._times.header_s
+        return Handshakes(listening, self._tls, http, waiting=waiting, seconds=seconds, running=self._shaking)
 
     def leave(self, which: int) -> None:
         """Take no more connections from the sockets of a number; those that came go on."""
@@ -402,12 +415,15 @@ class Listener:
         if self._http is None:
             return
         self._http.retiring = True
-        end = asyncio.get_running_loop().time() + seconds
-        while self._http.connections and asyncio.get_running_loop().time() < end:  # noqa: ASYNC110 - there is no event
+        clock = asyncio.get_running_loop().time
+        end = clock() + seconds
+        while (self._http.connections or self._shaking) and clock() < end:  # noqa: ASYNC110 - there is no event
             await asyncio.sleep(_LOOK_S)
 
     async def close(self) -> None:
         """Close everything, within a second."""
         self.stop_accepting()
+        for task in self._shaking:
+            task.cancel()
         if self._http is not None:
             await self._http.shutdown(1.0)

@@ -14,8 +14,8 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 
 from checkstream.config import Server, parse_address
 from checkstream.errors import ConfigError, Fault
+from checkstream.listen.binding import places
 from checkstream.processes.notify import tell
-from checkstream.processes.sockets import places
 
 FACES = ("listen", "admin")
 """Names of sockets that are taken; each is a setting of `server`, too."""

@@ -10,9 +10,9 @@ import contextlib
 import socket
 import sys
 from collections.abc import Sequence
-from typing import Any
 
 from checkstream.config import Address
+from checkstream.listen.binding import places, socket_at
 
 Group = list[list[socket.socket]]
 """Of each slot its sockets: one for each address that the name stands for, in the same order."""
@@ -33,13 +33,13 @@ def bind(address: Address, slots: int) -> Group:
         for family, place in places(address):
             placed = (place[0], port, *place[2:])
             if _SPREADS and port:
-                _socket(family, placed, shared=False).close()  # fails where somebody listens there
+                socket_at(family, placed, shared=False).close()  # fails where somebody listens there
             first: socket.socket | None = None
             for sockets in group:
                 if first is not None and not _SPREADS:
                     sockets.append(first.dup())
                     continue
-                one = _socket(family, placed, shared=_SPREADS)
+                one = socket_at(family, placed, shared=_SPREADS)
                 sockets.append(one)
                 first = first or one
                 port = one.getsockname()[1]  # the system may have chosen it
@@ -56,7 +56,7 @@ def widen(group: Group, slots: int) -> None:
     """
     while len(group) < slots:
         more = [
-            _socket(one.family, one.getsockname(), shared=True) if _SPREADS and _is_shared(one) else one.dup()
+            socket_at(one.family, one.getsockname(), shared=True) if _SPREADS and _is_shared(one) else one.dup()
             for one in group[0]
         ]
         group.append(more)
@@ -74,31 +74,5 @@ def address_of(group: Group, host: str) -> Address:
     return Address(host, group[0][0].getsockname()[1])
 
 
-def places(address: Address) -> list[tuple[int, tuple[Any, ...]]]:
-    """Return the addresses that a name stands for, each with its family.
-
-    Raises:
-        OSError: it stands for none.
-    """
-    found = socket.getaddrinfo(address.host, address.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
-    return list(dict.fromkeys((int(family), place) for family, _, _, _, place in found))
-
-
 def _is_shared(one: socket.socket) -> bool:
     return bool(one.getsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT))
-
-
-def _socket(family: int, place: tuple[Any, ...], *, shared: bool) -> socket.socket:
-    one = socket.socket(family, socket.SOCK_STREAM)
-    try:
-        one.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        if shared:
-            one.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
-        if family == socket.AF_INET6:
-            one.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
-        one.setblocking(False)
-        one.bind(place)
-    except BaseException:
-        one.close()
-        raise
-    return one
