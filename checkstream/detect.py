@@ -119,11 +119,11 @@ class Detection:
         return Response(status=503, text="draining\n") if self.draining else Response(text="ready\n")
 
     async def _describe(self, request: BaseRequest) -> StreamResponse:
-        self._callers.identify(request)
+        await self._callers.identify(request)
         return _json({"models": tuple(self._models.values())})
 
     async def _detect(self, request: BaseRequest) -> StreamResponse:
-        identity = self._callers.identify(request)
+        identity = await self._callers.identify(request)
         with self._admission.visit(who_of(request, identity)) as visit:
             visit.begin()
             asked = self._read(await read_body(request, self._body_bytes, self._times, visit))

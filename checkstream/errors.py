@@ -23,6 +23,8 @@ CheckstreamError
 │   ├── MethodWrong         the path is known, the method is not
 │   ├── SessionUnknown      the session of a server of tools is another caller's, or none
 │   ├── CallerUnknown       no key, or a key that nobody has
+│   │   └── TokenRefused    a token is none of the provider that the operator trusts, or its time is not now
+│   │       └── KeyUnknown  it names a key that the provider had not when it was asked last
 │   ├── BodyTooLarge        the request's body passes its cap
 │   ├── HostForeign         a request without a key was meant for another machine's name
 │   ├── OriginForeign       a page of another site asks where nobody needs a key
@@ -51,6 +53,7 @@ CheckstreamError
 │   └── RunsUnusable        the file that runs are kept in can't be opened, read or written
 ├── AuditError              the audit chain is broken or can't be written
 ├── CertificateUnusable     certificates or keys of TLS can't be read, or don't go together
+├── ProviderUnusable        an OpenID provider can't be reached, or says what can't be used
 ├── NoticeUnsent            a notice did not reach whom it is for, or nobody could know it for ours
 ├── BundleError             a bundle of policies can't be made, signed, published or fetched
 │   ├── BundleRefused       it, or what vouches for it, is not what may be trusted
@@ -230,6 +233,14 @@ class CallerUnknown(RequestRefused):
     """The request has no key, or one that no caller has."""
 
 
+class TokenRefused(CallerUnknown):
+    """A token is none, or none of the provider that the operator trusts, or its time is not now."""
+
+
+class KeyUnknown(TokenRefused):
+    """A token names a key that the provider had not when it was asked last."""
+
+
 class BodyTooLarge(RequestRefused):
     """The request's body is larger than the configured cap."""
 
@@ -350,6 +361,10 @@ class RunsUnusable(GateError):
 
 class AuditError(CheckstreamError):
     """The audit chain is broken or can't be written."""
+
+
+class ProviderUnusable(CheckstreamError):
+    """An OpenID provider can't be reached, or says what can't be used."""
 
 
 class CertificateUnusable(CheckstreamError):

@@ -165,7 +165,7 @@ class Face:
         if any(each.asker == "node" and each.method == request.method for each, _ in found):
             identity = Identity(self._nodes.named(request))
         else:
-            identity = self._callers.identify(request)
+            identity = await self._callers.identify(request)
         if not found:
             raise RouteUnknown(f"there is no `{path[:100]}` here; `{DESCRIPTION}` lists what there is")
         for operation, value in found:

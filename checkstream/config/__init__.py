@@ -22,11 +22,11 @@ from checkstream.config.own_models import (
     read_own_models,
     require_safe_url,
 )
-from checkstream.config.parts import Secret
+from checkstream.config.parts import Address, Secret
 from checkstream.config.reference import reference
 from checkstream.config.sample import sample
 from checkstream.config.secrets import reveal
-from checkstream.config.servers import Address, Caller, Limits, Quota, Server, Upstream, parse_address
+from checkstream.config.servers import Caller, Limits, Quota, Server, Upstream, parse_address
 from checkstream.config.settings import (
     AuditSettings,
     Budget,

@@ -13,9 +13,8 @@ from urllib.parse import SplitResult, urlsplit
 import msgspec
 from msgspec import Meta
 
-from checkstream.config.parts import Secret, Settings
+from checkstream.config.parts import Address, Secret, Settings
 from checkstream.config.reader import read_settings
-from checkstream.config.servers import Address
 
 ModelName = Annotated[str, Meta(pattern=r"^[a-z][a-z0-9_]{0,63}$")]
 _Share = Annotated[float, Meta(gt=0, lt=1)]

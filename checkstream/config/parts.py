@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ipaddress
 from typing import Annotated
 
 import msgspec
@@ -31,3 +32,23 @@ class Secret(Settings, frozen=True):
             raise ValueError("a secret has either `env` or `file`")
         if not self.prefix.isprintable():
             raise ValueError("`prefix` holds line breaks or control characters; write one line")
+
+
+class Address(msgspec.Struct, frozen=True):
+    """Where a listener binds. Port 0 lets the system choose."""
+
+    host: str
+    port: int
+
+    @property
+    def loopback(self) -> bool:
+        """Only this machine can reach it."""
+        if self.host == "localhost":
+            return True
+        try:
+            return ipaddress.ip_address(self.host).is_loopback
+        except ValueError:
+            return False
+
+    def __str__(self) -> str:
+        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"

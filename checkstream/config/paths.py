@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -9,12 +10,19 @@ import msgspec
 
 from checkstream.config.background import BundleSettings, ControlSettings, JobsSettings, PseudonymSettings, ToolSettings
 from checkstream.config.files import BUILTIN, BUNDLE
+from checkstream.config.identity import TlsSettings, TokenSettings
 from checkstream.config.parts import Secret
 from checkstream.config.settings import Config, ConversationSettings, RouteSettings
 from checkstream.config.trusted import EvidenceSettings
 
 _Stored = TypeVar("_Stored", JobsSettings, PseudonymSettings, ConversationSettings, ToolSettings)
 _replace = msgspec.structs.replace
+_FILES: Mapping[type[msgspec.Struct], tuple[str, ...]] = {
+    Secret: ("file",),
+    TlsSettings: ("certificate", "key", "client_ca"),
+    TokenSettings: ("ca",),
+}
+"""Settings that name files, and which of their fields do."""
 
 
 def absolute(config: Config, base: Path) -> Config:
@@ -38,9 +46,11 @@ def absolute(config: Config, base: Path) -> Config:
 
 
 def with_files(settings: Any, base: Path) -> Any:
-    """Return settings with absolute paths of the files that secrets are in."""
-    if isinstance(settings, Secret):
-        return settings if settings.file is None else _replace(settings, file=str(base / settings.file))
+    """Return settings with absolute paths of the files that secrets, certificates and keys are in."""
+    for kind, fields in _FILES.items():
+        if isinstance(settings, kind):
+            named = {field: getattr(settings, field) for field in fields}
+            settings = _replace(settings, **{at: str(base / file) for at, file in named.items() if file is not None})
     if isinstance(settings, msgspec.Struct):
         names = settings.__struct_fields__
         changed = {name: with_files(getattr(settings, name), base) for name in names}

@@ -2,36 +2,15 @@
 
 from __future__ import annotations
 
-import ipaddress
 from typing import Annotated, Literal
 from urllib.parse import urlsplit
 
 import msgspec
 from msgspec import Meta
 
-from checkstream.config.parts import Ms, Name, Secret, Settings
+from checkstream.config.parts import Address, Ms, Name, Secret, Settings
 from checkstream.core.policy.capabilities import Can
 from checkstream.core.wire.places import PLACES
-
-
-class Address(msgspec.Struct, frozen=True):
-    """Where a listener binds. Port 0 lets the system choose."""
-
-    host: str
-    port: int
-
-    @property
-    def loopback(self) -> bool:
-        """Only this machine can reach it."""
-        if self.host == "localhost":
-            return True
-        try:
-            return ipaddress.ip_address(self.host).is_loopback
-        except ValueError:
-            return False
-
-    def __str__(self) -> str:
-        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
 
 
 def parse_address(text: str) -> Address:

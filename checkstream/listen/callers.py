@@ -6,14 +6,18 @@ import hashlib
 import hmac
 import ipaddress
 from collections.abc import Mapping
-from typing import Self
+from datetime import UTC, datetime
+from typing import Protocol, Self
 
 import msgspec
 from aiohttp import hdrs
 from aiohttp.web import BaseRequest
 
+from checkstream.config.certificates import Pattern
 from checkstream.errors import CallerUnknown
 
+_DOTS = 2
+"""Of a token; keys have none, or are found before."""
 _KEY_HEADERS = ("x-api-key", "api-key")
 """Where Anthropic's clients put a key, and Azure's."""
 
@@ -24,7 +28,9 @@ class Identity(msgspec.Struct, frozen=True):
     name: str | None = None
     """As configured; None when callers have no names."""
     key_header: str | None = None
-    """The header in which the key came, in lower case: it is for the proxy and goes no further."""
+    """The header in which the key or the token came, in lower case: it is for us and goes no further."""
+    context: Mapping[str, object] = {}
+    """What is surely known of the caller besides; policies read it as `context`."""
 
 
 class Who(msgspec.Struct, frozen=True):
@@ -57,17 +63,49 @@ def network_of(address: str) -> str:
     return str(found)
 
 
-class Callers:
-    """Who may call, by key."""
+class Tokens(Protocol):
+    """Tells whose tokens are."""
 
-    def __init__(self, keys: Mapping[str, str] | None) -> None:
-        """Know callers by `name -> key`; None: everyone may call, nameless."""
+    async def identity(self, token: str) -> Identity:
+        """Return who has a token.
+
+        Raises:
+            TokenRefused: nobody who may call.
+            NotReady: it can't be told at present.
+        """
+
+
+class Callers:
+    """Who may call: by key, by a provider's token, or by a certificate."""
+
+    def __init__(
+        self,
+        keys: Mapping[str, str] | None,
+        *,
+        tokens: Tokens | None = None,
+        certificates: Mapping[str, Pattern] | None = None,
+    ) -> None:
+        """Know callers.
+
+        Args:
+            keys: `name -> key`; None: everyone may call, nameless.
+            tokens: Knows those who have tokens; None: those count for nothing.
+            certificates: `name -> what is to stand in the certificate` that TLS has verified.
+        """
         self._digests = None if keys is None else [(name, _digest(key)) for name, key in keys.items()]
+        self._tokens = tokens
+        self._certificates = certificates or {}
 
     @classmethod
-    def hashed(cls, digests: Mapping[str, bytes]) -> Self:
+    def hashed(
+        cls,
+        digests: Mapping[str, bytes],
+        *,
+        tokens: Tokens | None = None,
+        certificates: Mapping[str, Pattern] | None = None,
+    ) -> Self:
         """Know callers by `name -> SHA-256 of the key`, so that nobody reads the keys here."""
-        callers = cls({})
+        callers = cls({}, tokens=tokens, certificates=certificates)
         callers._digests = [*digests.items()]
         return callers
 
@@ -78,8 +116,10 @@ class Callers:
 
     @property
     def names(self) -> tuple[str | None, ...]:
-        """Who may call, by name; None alone where callers have none."""
-        return (None,) if self._digests is None else tuple(name for name, _ in self._digests)
+        """Who may call, by name; None alone where callers have none. Those who have tokens are not known beforehand."""
+        if self._digests is None:
+            return (None,)
+        return tuple(dict.fromkeys((*(name for name, _ in self._digests), *self._certificates)))
 
     def whose(self, key: str) -> str | None:
         """Return who has a key; None: nobody. Takes the same time for every key."""
@@ -89,11 +129,13 @@ class Callers:
                 found = name
         return found
 
-    def identify(self, request: BaseRequest) -> Identity:
+    async def identify(self, request: BaseRequest) -> Identity:
         """Return who calls. Takes the same time for every wrong key.
 
         Raises:
-            CallerUnknown: there is no key in `Authorization: Bearer`, `x-api-key` or `api-key`, or nobody has it.
+            CallerUnknown: there is no key in `Authorization: Bearer`, `x-api-key` or `api-key`, or nobody has it; nor
+                is there a token or a certificate of somebody who may call.
+            NotReady: whose a token is can't be told at present.
         """
         if self._digests is None:
             return Identity()
@@ -107,10 +149,23 @@ class Callers:
             name = self.whose(key.strip())
             if name is not None:
                 found = Identity(name, header)
+        token = keys["authorization"].strip()
+        if found.name is None and self._tokens is not None and token.count(".") == _DOTS:
+            return await self._tokens.identity(token)
+        if found.name is None and self._certificates:
+            found = Identity(self._certified(request))
         if found.name is None:
             ways = "`Authorization: Bearer KEY`, `x-api-key: KEY` or `api-key: KEY`"
             raise CallerUnknown(f"no valid key; send it as {ways}")
         return found
+
+    def _certified(self, request: BaseRequest) -> str | None:
+        """Return who has the certificate of a connection; None: there is none, or nobody has."""
+        shown = None if request.transport is None else request.transport.get_extra_info("peercert")
+        if not shown:
+            return None
+        now = datetime.now(UTC).timestamp()
+        return next((name for name, pattern in self._certificates.items() if pattern.takes(shown, now)), None)
 
 
 def _digest(key: str) -> bytes:

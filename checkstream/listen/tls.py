@@ -16,7 +16,9 @@ from pathlib import Path
 from cryptography import x509
 
 from checkstream.config.identity import TlsSettings
-from checkstream.errors import CertificateUnusable
+from checkstream.errors import CertificateUnusable, ConfigError, Fault
+from checkstream.telemetry.logs import Log
+from checkstream.telemetry.metrics import Metrics
 
 LOOK_S = 1.0
 """A changed file is in use after so long, if somebody connects; or at the next connection."""
@@ -112,6 +114,39 @@ class ServerTls:
             named = ", ".join(f"`{file}`" for file in files if file is not None)
             raise CertificateUnusable(f"the certificates {named} can't be used: {_why(error)}") from error
         return context, leaf.not_valid_after_utc.timestamp()
+
+
+def open_tls(settings: TlsSettings | None, face: str, log: Log, metrics: Metrics) -> ServerTls | None:
+    """Return TLS with its files read; None: there is none. What becomes of them is logged and counted. Blocks.
+
+    Args:
+        settings: What the configuration says.
+        face: Which listener it is for, such as `proxy`.
+        log: Is told of each change.
+        metrics: Are told, too, and when the certificate ends.
+
+    Raises:
+        ConfigError: the files can't be used.
+    """
+    if settings is None:
+        return None
+
+    def told(fault: str) -> None:
+        metrics.tls_reloads.of(face, "refused" if fault else "accepted").inc()
+        metrics.tls_ends.of(face).set(found.ends)
+        if fault:
+            log.error("tls.refused", face=face, detail=fault, advice="the certificate before stays in use")
+        else:
+            log.info("tls.renewed", face=face, certificate=settings.certificate)
+
+    found = ServerTls(settings, told)
+    try:
+        found.open()
+    except CertificateUnusable as error:
+        advice = "give a certificate and its key, both in PEM"
+        raise ConfigError((Fault(file="configuration", reason=str(error), advice=advice),)) from error
+    metrics.tls_ends.of(face).set(found.ends)
+    return found
 
 
 def _why(error: Exception) -> str:

@@ -177,7 +177,7 @@ class Proxy:
         return here or (_DEFAULT_SHAPE if known is None else spoken(known))
 
     async def _take(self, request: BaseRequest, stream: str) -> StreamResponse:
-        identity = self._intake.callers.identify(request)
+        identity = await self._intake.callers.identify(request)
         found = candidates(self._routes(), request.rel_url.raw_path, method_of(request))
         if self._draining:
             raise NotReady("the proxy is shutting down; try again on another one")

@@ -118,6 +118,8 @@ SPECS = (
     MetricSpec("checkstream_telemetry_records_total", "counter", "Records for the control server", ("outcome",)),
     MetricSpec("checkstream_telemetry_waiting_bytes", "gauge", "Bytes of the audit log that wait to be sent"),
     MetricSpec("checkstream_fleet_machines", "gauge", "Machines that count as one; 0: none are known"),
+    MetricSpec("checkstream_tls_ends_seconds", "gauge", "When a certificate ends, Unix time", ("face",), common=True),
+    MetricSpec("checkstream_tls_reloads_total", "counter", "Changes of certificates", ("face", "outcome")),
     MetricSpec("checkstream_otlp_total", "counter", "Spans, and tellings of metrics, for a collector", _OF_SIGNALS),
     MetricSpec("checkstream_tokens_total", "counter", "Tokens seen (prompt: in, answer: out)", _OF_TOKENS),
 )
@@ -255,6 +257,8 @@ class Metrics:
         self.telemetry_records = Family(self._make(Counter, "checkstream_telemetry_records_total"), 1)
         self.telemetry_waiting = self._make(Gauge, "checkstream_telemetry_waiting_bytes")
         self.fleet_machines = self._make(Gauge, "checkstream_fleet_machines")
+        self.tls_ends = Family(self._make(Gauge, "checkstream_tls_ends_seconds"), 1)
+        self.tls_reloads = Family(self._make(Counter, "checkstream_tls_reloads_total"), 2)
         self.otlp = Family(self._make(Counter, "checkstream_otlp_total"), 2)
         self.tokens = Family(self._make(Counter, "checkstream_tokens_total"), 3)
 

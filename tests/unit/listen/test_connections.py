@@ -20,18 +20,20 @@ def request(**headers: str) -> BaseRequest:
     return make_mocked_request("POST", "/", headers={name.replace("_", "-"): value for name, value in headers.items()})
 
 
-def test_callers_have_their_own_keys() -> None:
+async def test_callers_have_their_own_keys() -> None:
     callers = Callers({"a": "key-a", "b": "key-b"})
-    assert callers.identify(request(authorization="Bearer key-a")) == Identity("a", "authorization")
-    assert callers.identify(request(authorization="bearer key-b")) == Identity("b", "authorization")
-    assert callers.identify(request(x_api_key="key-b", authorization="Bearer upstreams")) == Identity("b", "x-api-key")
+    assert await callers.identify(request(authorization="Bearer key-a")) == Identity("a", "authorization")
+    assert await callers.identify(request(authorization="bearer key-b")) == Identity("b", "authorization")
+    assert await callers.identify(request(x_api_key="key-b", authorization="Bearer upstreams")) == Identity(
+        "b", "x-api-key"
+    )
     for wrong in ({}, {"authorization": "Bearer"}, {"authorization": "key-a"}, {"x_api_key": ""}, {"x_api_key": "kéy"}):
         with pytest.raises(CallerUnknown):
-            callers.identify(request(**wrong))
+            await callers.identify(request(**wrong))
 
 
-def test_without_callers_everyone_is_nameless() -> None:
-    assert Callers(None).identify(request(authorization="Bearer x")) == Identity()
+async def test_without_callers_everyone_is_nameless() -> None:
+    assert await Callers(None).identify(request(authorization="Bearer x")) == Identity()
 
 
 async def test_g24_a_shed_route_takes_requests_again_after_a_second(monkeypatch: pytest.MonkeyPatch) -> None:
