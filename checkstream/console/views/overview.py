@@ -7,12 +7,9 @@ from collections.abc import Mapping
 import msgspec
 
 from checkstream.console.totals import Moved, Quantiles, Ring
+from checkstream.control.telemetry.minutes import KEPT_BACK
 from checkstream.proxy.health import Status
 
-KEPT_BACK = frozenset(
-    {"reject", "require_confirmation", "stop", "redact", "pseudonymise", "rewrite_span", "remove_message"}
-)
-"""Actions by which text does not go on as it came."""
 _SHARES = (0.5, 0.95, 0.99)
 _TIMES = (
     ("checkstream_added_ttft_seconds", "Added before the first text"),

@@ -9,13 +9,12 @@ import msgspec
 
 from checkstream.console.totals import Ring
 from checkstream.console.views.overview import Chart, Counted, Line
+from checkstream.control.telemetry.minutes import HIGH
 from checkstream.jobs.terms import Result
 
 if TYPE_CHECKING:  # the gate is large, and most have no runs
     from checkstream.gate.terms import Run
 
-HIGH = 70.0
-"""From here on a risk is high: bands end at 34 and 69."""
 _LINES = 2
 """Of a chart: more nobody can tell apart."""
 

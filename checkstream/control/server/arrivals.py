@@ -11,6 +11,7 @@ from collections.abc import Sequence
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
+from checkstream.audit.chain import Head, write_head
 from checkstream.audit.entries import StreamEntry
 from checkstream.audit.keys import PublicKey
 from checkstream.control.server.database import Session
@@ -96,7 +97,7 @@ class _Arrival:
             RequestInvalid: one is no key, or there are too many.
         """
         rows = self._session.execute("select name, key from audit_keys where node = ?", (self._node,))
-        keys = {str(name): _public(str(key)) for name, key in rows}
+        keys = {str(name): public_of(str(key)) for name, key in rows}
         for text in self._delivery.keys:
             name = hashlib.sha256(bytes.fromhex(text)).hexdigest()[:16]
             if name in keys:
@@ -105,7 +106,7 @@ class _Arrival:
                 raise RequestInvalid(f"`{self._node}` names more than {_MOST_KEYS} audit keys; it should have one")
             if keys:
                 self._event("audit_key_new", f"its heads are signed with another key from now on: `{name}`")
-            keys[name] = _public(text)
+            keys[name] = public_of(text)
             values = (self._node, name, text, self._now_ms)
             self._session.execute("insert into audit_keys(node, name, key, since_ms) values(?, ?, ?, ?)", values)
         return keys
@@ -121,6 +122,8 @@ class _Arrival:
 
     def _keep_run(self, run: Run, taken: Taken) -> None:
         self._keep_position(run.chain, taken)
+        if taken.signed is not None:
+            self._keep_head(taken.signed)
         self._keep_items(run.chain, taken.items)
         shift = round(self._skew_ms / 60_000)
         self._count([(max(each.minute + shift, 0), each) for each in taken.counts])
@@ -165,6 +168,12 @@ class _Arrival:
             (self._node, chain, at.seq, at.hash, signed, signed_ms, unsigned_ms, self._now_ms, told),
         )
 
+    def _keep_head(self, head: Head) -> None:
+        line = write_head(head)[:-1].decode()
+        values = (self._node, head.chain, head.seq, line, self._now_ms)
+        put = "insert into heads(node, chain, seq, line, at_ms) values(?, ?, ?, ?, ?) on conflict do nothing"
+        self._session.execute(put, values)
+
     def _keep_items(self, chain: str, items: Sequence[Item]) -> None:
         records: list[tuple[object, ...]] = []
         decisions: list[tuple[object, ...]] = []
@@ -190,13 +199,14 @@ class _Arrival:
         return self._now_ms if moment is None else max(moment + self._skew_ms, 0)
 
     def _count(self, counts: Sequence[tuple[int, Count]]) -> None:
-        summed: dict[tuple[int, str, str], int] = {}
-        for minute, each in counts:
-            key = minute, as_kept(each.route), as_kept(each.name)
-            summed[key] = summed.get(key, 0) + each.count
-        rows = [(self._node, *key, count) for key, count in sorted(summed.items())]
-        add = "on conflict(node, minute, route, name) do update set count = minutes.count + excluded.count"
-        _put(self._session, "minutes", ("node", "minute", "route", "name", "count"), rows, add)
+        for table, unit, per in (("minutes", "minute", 1), ("hours", "hour", 60)):
+            summed: dict[tuple[int, str, str], int] = {}
+            for minute, each in counts:
+                key = minute // per, as_kept(each.route), as_kept(each.name)
+                summed[key] = summed.get(key, 0) + each.count
+            rows = [(self._node, *key, count) for key, count in sorted(summed.items())]
+            add = f"on conflict(node, {unit}, route, name) do update set count = {table}.count + excluded.count"
+            _put(self._session, table, ("node", unit, "route", "name", "count"), rows, add)
 
     def _event(self, kind: str, reason: str) -> None:
         since = self._now_ms - _HOUR_MS
@@ -267,5 +277,6 @@ def as_kept(text: str, most: int = _TEXT) -> str:
     return text[:most].replace("\x00", "\ufffd")
 
 
-def _public(text: str) -> PublicKey:
+def public_of(text: str) -> PublicKey:
+    """Return a public key that is told as 32 bytes in hex."""
     return PublicKey(Ed25519PublicKey.from_public_bytes(bytes.fromhex(text)))

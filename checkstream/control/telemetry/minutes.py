@@ -10,6 +10,9 @@ A name says what is counted, and all counts of one name add up:
 `degraded`           exchanges in which something was checked less, later or not at all
 `rule:ID`            decisions of a rule that was enforced; `shadow:ID` of one that was only recorded
 `confidence:ID`      millionths: the sum of the confidences of both; `confidence2:ID` of their squares
+`kept_prompts`       decisions by which text of a prompt did not go on as it came; `kept_answers` of an answer
+`scored:PROFILE`     answers that a profile of grounding judged; `high:PROFILE` those of a high risk, `risk:PROFILE` the
+                     sum of the risks, thousandths
 `held:MS`            exchanges of which released text was held longest for at most so many milliseconds, and longer
                      than the bound before; `held:inf` for longer than all
 `held_us`            microseconds: the sum of these times
@@ -27,9 +30,16 @@ from datetime import datetime
 
 from checkstream.audit.entries import PassEntry
 from checkstream.control.telemetry.records import Exchange, checked_of
+from checkstream.core.terms import Stage
 
 BOUNDS_MS = (0, 1, 2, 5, 10, 15, 25, 50, 100, 250, 500, 1000, 2500, 5000, 10_000, 30_000)
 """Bounds of the times that are told apart."""
+KEPT_BACK = frozenset(
+    {"reject", "require_confirmation", "stop", "redact", "pseudonymise", "rewrite_span", "remove_message"}
+)
+"""Actions by which text does not go on as it came."""
+HIGH = 70.0
+"""From here on a risk is high, 0 to 100: bands end at 34 and 69."""
 _MILLION = 1_000_000
 
 
@@ -77,11 +87,17 @@ def _counts(exchange: Exchange) -> Counter[str]:
         counts["checked_us"] = round(checked_ms * 1000)
     for verdict in record.verdicts:
         counts[f"{'rule' if verdict.mode == 'enforce' else 'shadow'}:{verdict.rule_id}"] += 1
+        if verdict.mode == "enforce" and verdict.action in KEPT_BACK:
+            counts["kept_prompts" if verdict.stage is Stage.INGRESS else "kept_answers"] += 1
         counts[f"confidence:{verdict.rule_id}"] += round(verdict.confidence * _MILLION)
         counts[f"confidence2:{verdict.rule_id}"] += round(verdict.confidence**2 * _MILLION)
     listed = Counter(verdict.rule_id for verdict in record.verdicts)
     for rule, fired in record.fired.items():  # where the record doesn't list all
         counts[f"rule:{rule}"] += max(fired - listed[rule], 0)
+    for profile, risk in record.risks.items():
+        counts[f"scored:{profile}"] += 1
+        counts[f"high:{profile}"] += risk >= HIGH
+        counts[f"risk:{profile}"] += round(risk * 1000)
     return counts
 
 

@@ -35,6 +35,7 @@ def exchange_of(record: Record) -> Exchange | None:
     if isinstance(exchange, StreamEntry):
         told = exchange.record
         times_hold = all(0 <= ms <= _MOST_MS for ms in (told.held_ms, checked_of(told)))
-        if not (times_hold and all(0 <= verdict.confidence <= 1 for verdict in told.verdicts)):
+        risks_hold = all(0 <= risk <= 100 for risk in told.risks.values())
+        if not (times_hold and risks_hold and all(0 <= verdict.confidence <= 1 for verdict in told.verdicts)):
             return None  # a fraction is written as text, which can say anything
     return exchange

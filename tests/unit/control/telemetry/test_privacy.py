@@ -61,7 +61,7 @@ def test_what_may_be_counted_is_and_what_is_not_to_be_is_not() -> None:
     counts = run_of("c1", At(), pairs(entries), privacy).counts
     assert {count.route for count in counts} == {"a"}
     assert {count.name: count.count for count in counts} == {
-        "exchanges": 1, "outcome:complete": 1, "action:redact": 1, "held:15": 1, "held_us": 12_500,
+        "exchanges": 1, "outcome:complete": 1, "action:redact": 1, "kept_answers": 1, "held:15": 1, "held_us": 12_500,
         "rule:PII-001": 1, "confidence:PII-001": 930_000, "confidence2:PII-001": 864_900,
     }  # fmt: skip
     assert {count.minute for count in counts} == {minute_of("2026-01-02T03:04:05.678Z")}
