@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -11,7 +12,7 @@ import pytest
 from checkstream.control.server.database import Database, Session, open_database
 from checkstream.control.server.migrations import MIGRATIONS
 from checkstream.control.server.migrations.change import Migration
-from checkstream.errors import ControlUnusable
+from checkstream.errors import ControlUnusable, TookTooLong
 from tests.controlled import KINDS, address_of
 from tests.evidence_stores import postgres  # noqa: F401 - a fixture
 
@@ -30,6 +31,10 @@ async def address(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterat
 
 async def opened(address: str, *migrations: Migration) -> Database:
     return await asyncio.to_thread(open_database, address, migrations=migrations)
+
+
+async def said(database: Database) -> list[tuple[object, ...]]:
+    return await database.ask(lambda s: s.execute("select said from notes"))
 
 
 async def test_values_come_back_as_they_went_and_rows_are_numbered(address: str) -> None:
@@ -73,6 +78,59 @@ async def test_two_servers_never_write_between_each_other(address: str) -> None:
         await database.close()
 
 
+SLOW = {
+    "sqlite": "with recursive n(i) as (select 1 union all select i + 1 from n) select count(*) from n",
+    "postgres": "select pg_sleep(100)",
+}
+
+
+async def test_what_is_written_waits_for_no_question(address: str) -> None:
+    database = await opened(address, NOTES)
+    begun, written = threading.Event(), threading.Event()
+
+    def slow(session: Session) -> bool:
+        session.execute("select said from notes")
+        begun.set()
+        return written.wait(30)
+
+    question = asyncio.get_running_loop().create_task(database.ask(slow))
+    await asyncio.to_thread(begun.wait, 30)
+    await database.transact(lambda s: s.execute("insert into notes(said) values('kept')"))
+    assert not question.done()
+    written.set()
+    assert await question
+    await database.close()
+
+
+async def test_a_question_that_takes_too_long_ends_and_the_next_is_answered(address: str) -> None:
+    slow = SLOW["sqlite" if address.startswith("sqlite:") else "postgres"]
+    database = await asyncio.to_thread(open_database, address, migrations=(NOTES,), question_s=0.05)
+    with pytest.raises(TookTooLong, match="ask for less time at once"):
+        await database.ask(lambda s: s.execute(slow))
+    assert await said(database) == []
+    await database.close()
+
+
+async def test_a_question_sees_one_moment_and_writes_nothing(address: str) -> None:
+    database = await opened(address, NOTES)
+    put = "insert into notes(said) values('later')"
+
+    def twice(session: Session) -> tuple[int, int]:
+        before = len(session.execute("select said from notes"))
+        database.at_once(lambda s: s.execute(put))
+        return before, len(session.execute("select said from notes"))
+
+    assert await database.ask(twice) == (0, 0)
+    assert await said(database) == [("later",)]
+    for statement in (put, "delete from notes", "update notes set said = 'x'", "drop table notes"):
+        with pytest.raises(ControlUnusable):
+            await database.ask(lambda s, wanted=statement: s.execute(wanted))  # type: ignore[misc]
+    with pytest.raises(ZeroDivisionError):
+        await database.ask(lambda _: 1 // 0)
+    assert await said(database) == [("later",)]
+    await database.close()
+
+
 async def test_changes_are_made_once_each_in_their_order_and_a_broken_one_leaves_nothing(address: str) -> None:
     await (await opened(address, NOTES)).close()
     with pytest.raises(ControlUnusable):
@@ -104,6 +162,7 @@ async def test_a_connection_that_was_lost_is_made_anew(tmp_path: Path, request: 
         database = await opened(address, NOTES)
         put = "insert into notes(said) values('kept')"
         await database.transact(lambda s: s.execute(put))
+        assert await said(database) == [("kept",)]
         async with await psycopg.AsyncConnection.connect(address, autocommit=True) as admin:
             await admin.execute(
                 "select pg_terminate_backend(pid) from pg_stat_activity "
@@ -111,7 +170,10 @@ async def test_a_connection_that_was_lost_is_made_anew(tmp_path: Path, request: 
             )
         with pytest.raises(ControlUnusable):
             await database.transact(lambda s: s.execute(put))
+        with pytest.raises(ControlUnusable):
+            await said(database)
         assert await database.transact(lambda s: s.execute("select said from notes")) == [("kept",)]
+        assert await said(database) == [("kept",)]
         await database.close()
 
 

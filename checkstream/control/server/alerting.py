@@ -235,7 +235,7 @@ class Alerting:
             ControlUnusable: the store can't be used.
         """
         now = self._now_ms()
-        return await self._database.transact(lambda session: _shown(session, now))
+        return await self._database.ask(lambda session: _shown(session, now))
 
     async def silence(self, who: Asker, pattern: str, seconds: int, reason: str) -> Silenced:
         """Mute what has these keys for some time.

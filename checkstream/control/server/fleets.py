@@ -129,7 +129,7 @@ class Fleets:
                 nodes=tuple(shown_node(node, known.get(node), state, fleet, now) for node in fleet.nodes),
             )
 
-        return await self._database.transact(look)
+        return await self._database.ask(look)
 
     async def rollouts(self, name: str, most: int) -> list[RolloutShown]:
         """Return the rollouts of a fleet, the newest first.
@@ -139,7 +139,7 @@ class Fleets:
             ControlUnusable: the store can't be used.
         """
         fleet = named_fleet(self._fleets, name)
-        found = await self._database.transact(lambda session: tables.rollouts(session, name, most))
+        found = await self._database.ask(lambda session: tables.rollouts(session, name, most))
         return [shown_rollout(number, each, fleet) for number, each in found]
 
     async def events(self, fleet: str, before: int, most: int, kinds: Sequence[str] = ()) -> list[Happened]:
@@ -151,6 +151,6 @@ class Fleets:
         """
         if fleet:
             named_fleet(self._fleets, fleet)
-        return await self._database.transact(
+        return await self._database.ask(
             lambda session: tables.events(session, fleet=fleet, before=before, most=most, kinds=kinds)
         )

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable
-from functools import partial
 
 import msgspec
 
@@ -141,7 +140,7 @@ class Reviewing:
             )
             return [_open(row, outcome(_words_of(session, str(row[0])))) for row in rows]
 
-        return await self._database.transact(find)
+        return await self._database.ask(find)
 
     async def label(self, who: Asker, item: str, word: Word) -> Outcome:
         """Take somebody's word on an item, in place of what they had said; return what it has come to.
@@ -179,7 +178,7 @@ class Reviewing:
             found = precision(_items(session, since_ms), words)
             return Figures(precision=found, agreement=agreement(words.values()), waiting=int(waiting))
 
-        return await self._database.transact(reckon)
+        return await self._database.ask(reckon)
 
     async def settled(self) -> tuple[list[Item], dict[str, dict[str, Word]]]:
         """Return what has been settled in the last weeks, and what was said of it.
@@ -188,8 +187,7 @@ class Reviewing:
             ControlUnusable: the store can't be used.
         """
         since_ms = self._now_ms() - _WEEKS * WEEK_S * 1000
-        items = await self._database.transact(partial(_items, since_ms=since_ms))
-        words = await self._database.transact(partial(_words, since_ms=since_ms))
+        items, words = await self._database.ask(lambda s: (_items(s, since_ms), _words(s, since_ms)))
         return [item for item in items if outcome(words.get(item.id, {})).state == "settled"], words
 
 

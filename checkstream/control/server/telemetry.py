@@ -56,23 +56,23 @@ class Telemetry:
 
     async def exchanges(self, wanted: Filter) -> tuple[list[Exchanged], str]:
         """Return a page of exchanges and what asks for the next (see `traffic.exchanges`)."""
-        return await self._database.transact(lambda session: traffic.exchanges(session, wanted))
+        return await self._database.ask(lambda session: traffic.exchanges(session, wanted))
 
     async def decisions(self, wanted: Filter) -> tuple[list[Decided], str]:
         """Return a page of decisions and what asks for the next (see `traffic.decisions`)."""
-        return await self._database.transact(lambda session: traffic.decisions(session, wanted))
+        return await self._database.ask(lambda session: traffic.decisions(session, wanted))
 
     async def proofs(self, stream: str) -> list[Proof]:
         """Return the records of one exchange (see `traffic.proofs`)."""
-        return await self._database.transact(lambda session: traffic.proofs(session, stream))
+        return await self._database.ask(lambda session: traffic.proofs(session, stream))
 
     async def chains(self, node: str, most: int) -> list[ChainShown]:
         """Return how far chains have come (see `traffic.chains`)."""
-        return await self._database.transact(lambda session: traffic.chains(session, node, most))
+        return await self._database.ask(lambda session: traffic.chains(session, node, most))
 
     async def rates(self, nodes: Collection[str], since_ms: int) -> Rates:
         """Return what some nodes did from a moment on (see `traffic.rates`)."""
-        return await self._database.transact(lambda session: traffic.rates(session, nodes, since_ms))
+        return await self._database.ask(lambda session: traffic.rates(session, nodes, since_ms))
 
     async def look(self) -> None:
         """Note who is silent, and let go of what is old: in small steps, so that deliveries don't wait.
