@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from checkstream.cli import bundle_diff, bundle_test
+from checkstream.cli import bundle_check, bundle_diff, bundle_test
 from checkstream.cli.parser import Commands, Parser
 from checkstream.control.bundles import PASSPHRASE
 from checkstream.control.bundles.weight import MOST_EARLIER
@@ -16,6 +16,7 @@ _EXAMPLES = """examples:
   checkstream bundle init repository --trust trust.yaml        # who may sign what; stages it
   checkstream bundle sign repository --key keys/ann.pem        # what waits for Ann's signature
   checkstream bundle build bundle.yaml -o retail/              # the files of a bundle
+  checkstream bundle check . --against ../main               # of a checkout: faults, cases, and what differs
   checkstream bundle test retail/
   checkstream bundle diff retail-before/ retail/               # which rules differ, and which need approval
   checkstream bundle sign repository retail/ --as team --key keys/eve.pem
@@ -126,6 +127,7 @@ def _few(text: str) -> int:
 
 
 def _add_readers(commands: Commands) -> None:
+    bundle_check.add_parser(commands)
     bundle_diff.add_parser(commands)
     bundle_test.add_parser(commands)
     _add_follow(commands)
@@ -170,12 +172,14 @@ def run(args: argparse.Namespace) -> int:
     """Carry the command out and return its exit code.
 
     Returns:
-        0: done; 1: a case of the bundle failed, or bundles differ in what they enforce; 2: no newer one could be had.
+        0: done; 1: a case failed, or bundles differ in what they enforce; 2: faults, or none can be had.
 
     Raises:
         CheckstreamError: it can't be done; says why.
     """
     command: str = args.bundle_command
+    if command == "check":
+        return bundle_check.run(args)
     if command == "diff":
         return bundle_diff.run(args)
     if command == "test":

@@ -146,7 +146,7 @@ def show(tested: Tested) -> None:
     for result in tested.results:
         if not result.passed:
             lines.append(f"FAIL {tested.tests}:{result.line}: {result.name}")
-            lines += [f"  {line}" for mismatch in result.mismatches for line in _explain(mismatch)]
+            lines += [f"  {line}" for mismatch in result.mismatches for line in explained_mismatch(mismatch)]
             lines += [f"  fired: {verdict}" for verdict in result.verdicts]
             lines += [f"  the caller was told: {result.error}"] if result.error else []
     count = len(tested.results)
@@ -157,7 +157,7 @@ def show(tested: Tested) -> None:
     sys.stdout.write("\n".join(map(safe, lines)) + "\n")
 
 
-def _explain(mismatch: Mismatch) -> list[str]:
+def explained_mismatch(mismatch: Mismatch) -> list[str]:
     """Return a mismatch in lines; of long texts only where they differ."""
     head = f"{mismatch.field} ({mismatch.cut})"
     expected, got = _written(mismatch.expected), _written(mismatch.got)

@@ -219,6 +219,11 @@ class Comparing:
             self._changed.append(Change(file=file, why=why or ("the output",), diff=diff))
 
     @property
+    def against(self) -> bool:
+        """Whether it is held against another program, not against what was recorded."""
+        return self._before is not None
+
+    @property
     def outcome(self) -> Comparison:
         """What all of them came to."""
         return Comparison(
