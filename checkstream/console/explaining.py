@@ -1,26 +1,23 @@
 """Asks `checkstream policy explain` what policies do to a text, in a process of its own.
 
-It is the command and nothing else, so the page says what the command says. INVARIANT: no stream waits for it: one runs
-at a time, beneath everything else (niceness 19), for so long and on so long a text; whoever asks meanwhile is told so.
+It is the command and nothing else, so the page says what the command says. One runs at a time, on so long a text.
 """
 
 from __future__ import annotations
 
 import asyncio
-import contextlib
-import os
-import subprocess
 from collections.abc import Sequence
+from pathlib import Path
 
 import msgspec
 
 from checkstream.console.facts import Places
 from checkstream.core.policy.explain import RuleReport
 from checkstream.errors import Fault
+from checkstream.own_process import OwnProcesses, Ran
 
 MOST_CHARS = 20_000
 MOST_S = 30.0
-_MOST_OUT = 8 * 1024 * 1024
 
 
 class Result(msgspec.Struct, frozen=True, kw_only=True):
@@ -82,9 +79,8 @@ class Explainer:
 
     def __init__(self, places: Places) -> None:
         """Run nothing yet."""
-        self._places = places
-        self._running: asyncio.subprocess.Process | None = None
-        self._busy = False
+        self._models = places.models
+        self._processes = OwnProcesses(places.program, at_once=1, waiting=0)
 
     async def explain(self, files: Sequence[str], stage: str, text: str) -> Explanation:
         """Return what policies do to a text.
@@ -94,46 +90,22 @@ class Explainer:
             stage: Where the text stands, `ingress`, `midstream` or `egress`.
             text: At most `MOST_CHARS` characters.
         """
-        if self._busy:
-            return Explanation(failure="another text is being looked at; try again when it is done")
-        self._busy = True
-        try:
-            return await self._run(self._command(files, stage), text.encode("utf-8", "replace"))
-        finally:
-            self._busy = False
-
-    def _command(self, files: Sequence[str], stage: str) -> list[str]:
-        models = () if self._places.models is None else ("--models", str(self._places.models))
-        return [
-            *self._places.program, "policy", "explain", *models, "--stage", stage, "--text", "-", "--json", "--", *files
-        ]  # fmt: skip
-
-    async def _run(self, command: Sequence[str], text: bytes) -> Explanation:
-        pipe = subprocess.PIPE
-        try:
-            process = await asyncio.create_subprocess_exec(*command, stdin=pipe, stdout=pipe, stderr=pipe)
-        except OSError as error:
-            return Explanation(failure=f"the command can't be started: {error.strerror or error}")
-        self._running = process
-        try:
-            with contextlib.suppress(OSError):
-                os.setpriority(os.PRIO_PROCESS, process.pid, 19)
-            async with asyncio.timeout(MOST_S):
-                out, err = await process.communicate(text)
-        except TimeoutError:
-            return Explanation(failure=f"not done within {MOST_S:.0f} s; try a shorter text, or the command by itself")
-        finally:
-            self._running = None
-            if process.returncode is None:
-                with contextlib.suppress(ProcessLookupError):
-                    process.kill()
-                await process.wait()
-        if len(out) > _MOST_OUT:
-            return Explanation(failure="more was said than a page can show; use the command by itself")
-        return await asyncio.to_thread(read, out, err, process.returncode or 0)
+        words = command(files, stage, self._models)
+        return await said(await self._processes.run(words, text.encode("utf-8", "replace"), most_s=MOST_S))
 
     async def close(self) -> None:
         """End what runs."""
-        if self._running is not None:
-            with contextlib.suppress(ProcessLookupError):
-                self._running.kill()
+        await self._processes.close()
+
+
+def command(files: Sequence[str], stage: str, models: Path | None) -> list[str]:
+    """Return the words of the command that explains the text on its standard input."""
+    own = () if models is None else ("--models", str(models))
+    return ["policy", "explain", *own, "--stage", stage, "--text", "-", "--json", "--", *files]
+
+
+async def said(ran: Ran) -> Explanation:
+    """Return what the command has said."""
+    if ran.failure:
+        return Explanation(failure=ran.failure)
+    return await asyncio.to_thread(read, ran.out, ran.err, ran.code)

@@ -1,0 +1,139 @@
+"""Runs commands of the package, each in a process of its own that takes what others leave.
+
+INVARIANT: nothing that serves waits for it. A process runs at the lowest priority (niceness 19), for so long, with so
+much memory, and says so much; so many run at a time, so many wait, and whoever comes then is told so.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import resource
+import subprocess
+from collections.abc import Sequence
+from pathlib import Path
+
+import msgspec
+
+MOST_OUT = 8 << 20
+"""Bytes that a command may say."""
+_MEMORY = 8 << 30
+"""Of addresses: a model is mapped, and threads have stacks that they never touch."""
+_FILE = 1 << 30
+"""Of each file that it writes."""
+_PART = 1 << 16
+
+
+class Ran(msgspec.Struct, frozen=True, kw_only=True):
+    """What a command has said."""
+
+    out: bytes = b""
+    err: bytes = b""
+    code: int = 0
+    failure: str = ""
+    """Why it has said nothing."""
+
+
+class OwnProcesses:
+    """Runs commands."""
+
+    def __init__(self, program: Sequence[str], *, at_once: int, waiting: int) -> None:
+        """Run at most so many at once; beside them so many wait.
+
+        Args:
+            program: Command line that starts checkstream, without arguments.
+            at_once: From 1.
+            waiting: From 0.
+        """
+        self._program = tuple(program)
+        self._room = asyncio.Semaphore(at_once)
+        self._most = at_once + waiting
+        self._inside = 0
+        self._running: set[asyncio.subprocess.Process] = set()
+
+    async def run(self, words: Sequence[str | Path], text: bytes = b"", *, most_s: float) -> Ran:
+        """Run a command; whoever is cancelled meanwhile ends it.
+
+        Args:
+            words: What stands behind the program.
+            text: Its standard input.
+            most_s: How long it may take, the time that it waits for its turn left out.
+        """
+        if self._inside >= self._most:
+            return Ran(failure="another is being looked at; try again when it is done")
+        self._inside += 1
+        try:
+            async with self._room:
+                return await self._run([*self._program, *map(str, words)], text, most_s)
+        finally:
+            self._inside -= 1
+
+    async def _run(self, command: Sequence[str], text: bytes, most_s: float) -> Ran:
+        pipe = subprocess.PIPE
+        try:
+            process = await asyncio.create_subprocess_exec(*command, stdin=pipe, stdout=pipe, stderr=pipe)
+        except OSError as error:
+            return Ran(failure=f"the command can't be started: {error.strerror or error}")
+        self._running.add(process)
+        try:
+            _bound(process.pid)
+            async with asyncio.timeout(most_s):
+                out, err = await _said(process, text)
+                code = await process.wait()
+        except TimeoutError:
+            return Ran(failure=f"not done within {most_s:.0f} s; try less of it, or the command by itself")
+        except _TooMuch:
+            return Ran(failure="more was said than a page can show; use the command by itself")
+        finally:
+            self._running.discard(process)
+            if process.returncode is None:
+                with contextlib.suppress(ProcessLookupError):
+                    process.kill()
+                await process.wait()
+        return Ran(out=out, err=err, code=code)
+
+    async def close(self) -> None:
+        """End what runs."""
+        for process in self._running:
+            with contextlib.suppress(ProcessLookupError):
+                process.kill()
+
+
+class _TooMuch(Exception):
+    """The command says too much."""
+
+
+def _bound(pid: int) -> None:
+    """Give a process its place behind all others, and its bounds."""
+    with contextlib.suppress(OSError):
+        os.setpriority(os.PRIO_PROCESS, pid, 19)
+    with contextlib.suppress(OSError, ValueError):
+        resource.prlimit(pid, resource.RLIMIT_AS, (_MEMORY, _MEMORY))
+        resource.prlimit(pid, resource.RLIMIT_FSIZE, (_FILE, _FILE))
+
+
+async def _said(process: asyncio.subprocess.Process, text: bytes) -> tuple[bytes, bytes]:
+    if process.stdin is None or process.stdout is None or process.stderr is None:
+        return b"", b""
+    reading = asyncio.gather(_read(process.stdout), _read(process.stderr))
+    try:
+        with contextlib.suppress(ConnectionError):  # it has read enough, and says why
+            process.stdin.write(text)
+            await process.stdin.drain()
+        process.stdin.close()
+        out, err = await reading
+    finally:
+        reading.cancel()
+        with contextlib.suppress(asyncio.CancelledError, _TooMuch):
+            await reading
+    return out, err
+
+
+async def _read(stream: asyncio.StreamReader) -> bytes:
+    found = bytearray()
+    while part := await stream.read(_PART):
+        found += part
+        if len(found) > MOST_OUT:
+            raise _TooMuch
+    return bytes(found)
