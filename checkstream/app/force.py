@@ -99,7 +99,7 @@ class InForce(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def titles(self) -> tuple[str, ...]:
         """`name@version` of each model that is open."""
-        return tuple(f"{model.source.entry.name}@{model.source.entry.version}" for model in self.models)
+        return tuple(map(title_of, self.models))
 
     @property
     def model_hashes(self) -> dict[str, str]:
@@ -128,6 +128,11 @@ class InForce(msgspec.Struct, frozen=True, kw_only=True):
     def warnings(self) -> tuple[str, ...]:
         """What is allowed but should be known."""
         return tuple(warnings(self.loaded.config))
+
+
+def title_of(model: OpenModel) -> str:
+    """Return `name@version` of a model."""
+    return f"{model.source.entry.name}@{model.source.entry.version}"
 
 
 def load(read: Callable[[], Config], pointer: Pointer | None = None) -> Loaded:
@@ -231,7 +236,8 @@ def put_in_force(loaded: Loaded, models: tuple[OpenModel, ...], scorer: Scorer, 
         _refuse_restart_settings(before.loaded.config, loaded.config)
     known = {} if before is None else before.upstreams
     upstreams = {name: _client(name, settings, known.get(name)) for name, settings in loaded.config.upstreams.items()}
-    routes = tuple(_route(route, loaded, upstreams[route.upstream], scorer) for route in loaded.config.routes)
+    titles = {model.source.entry.name: title_of(model) for model in models}
+    routes = tuple(_route(route, loaded, upstreams[route.upstream], scorer, titles) for route in loaded.config.routes)
     generation = 1 if before is None else before.generation + 1
     return InForce(
         loaded=loaded, routes=routes, upstreams=upstreams, generation=generation, models=models, scorer=scorer
@@ -292,7 +298,9 @@ _TURN_WORK = 1000
 """The most work of one turn of a guard on the event loop (see `core.match.work`): well below 5 ms on slow cores too."""
 
 
-def _route(route: RouteSettings, loaded: Loaded, upstream: UpstreamClient, scorer: Scorer) -> Route:
+def _route(
+    route: RouteSettings, loaded: Loaded, upstream: UpstreamClient, scorer: Scorer, models: Mapping[str, str]
+) -> Route:
     if route.pass_:
         return Route(
             name=route.name,
@@ -307,6 +315,7 @@ def _route(route: RouteSettings, loaded: Loaded, upstream: UpstreamClient, score
     kept = loaded.config.conversations
     plan = Plan(
         program=program,
+        models=models,
         route=route.name,
         upstream=upstream.name,
         hold=HoldSettings(

@@ -55,6 +55,9 @@ class VerdictTold(msgspec.Struct, frozen=True, kw_only=True):
     channel: ChannelName = ChannelName()
     spans: tuple[Span, ...] = ()
     triggers: tuple[str, ...] = ()
+    model: str = ""
+    latency_ms: str | int = "0"
+    """The chain has fractions as texts."""
     confidence: str | int = ""
     regulation: str | None = None
     citation: str | None = None

@@ -285,6 +285,8 @@ def _print_verdicts(record: StreamTold) -> None:
             "a condition could not be decided" if verdict.undecided else None,
             str(verdict.recited) if verdict.recited is not None else None,
             f"severity {verdict.severity}" if verdict.severity is not None else None,
+            f"{short(str(verdict.latency_ms))} ms" if str(verdict.latency_ms) != "0" else None,
+            f"by {verdict.model}" if verdict.model else None,
             verdict.regulation,
             verdict.citation,
         )

@@ -349,6 +349,12 @@ class Verdict(msgspec.Struct, frozen=True, kw_only=True):
     """`enforce` or `shadow`; a shadow verdict is recorded and changes nothing."""
     triggers: tuple[str, ...] = ()
     """Names of the detectors that made the rule fire, e.g. `entity:EMAIL`."""
+    model: str | msgspec.UnsetType = msgspec.UNSET
+    """The model that has scored, `name@version`, or its name alone where nobody knows more; left out: none was asked
+    for this, as for a pattern."""
+    latency_ms: float | msgspec.UnsetType = msgspec.UNSET
+    """From the event that completed the text (the last character of its last span) to the one that decided it,
+    milliseconds; left out: they are one event, or it is of no text."""
     excepted_by: str | None = None
     """Id of the `allow` rule that made an exception of this one."""
     undecided: bool = False

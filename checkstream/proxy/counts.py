@@ -118,8 +118,10 @@ class StreamCounts:
         verdict = command.verdict
         labels = verdict.action, verdict.rule_id, str(verdict.stage), verdict.mode, verdict.policy
         self._metrics.verdicts.of(*labels).inc()
+        took = {} if verdict.latency_ms is UNSET else {"latency_ms": verdict.latency_ms}
         if self._trace is not None:
-            self._trace.happened(VERDICT, dict(zip(OF_VERDICT, labels, strict=True)))
+            told = {f"checkstream.{name}": ms for name, ms in took.items()}
+            self._trace.happened(VERDICT, {**dict(zip(OF_VERDICT, labels, strict=True)), **told})
         self._verdicts += 1
         if self._verdicts > _MOST_LOGGED:
             return
@@ -133,6 +135,7 @@ class StreamCounts:
             stage=str(verdict.stage),
             channel=verdict.channel.kind,
             mode=verdict.mode,
+            **took,
             **more,
         )
 

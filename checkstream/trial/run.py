@@ -264,7 +264,7 @@ def _json(value: object) -> object:
     return msgspec.json.decode(msgspec.json.encode(value))
 
 
-_BY_CUT = frozenset({"held_ms", "answer_chars"})
+_BY_CUT = frozenset({"held_ms", "answer_chars", "verdicts"})
 """What of a record another cut may change: times, and how much was read of an answer that was cut off."""
 
 
@@ -280,7 +280,12 @@ def _same(first: Ran, ran: Ran) -> list[Mismatch]:
             for field in StreamRecord.__struct_fields__
             if field not in _BY_CUT
         ]
+        pairs.append(("verdicts", _timeless(first.record.verdicts), _timeless(ran.record.verdicts)))
     return _differences(first, ran, pairs)
+
+
+def _timeless(verdicts: Sequence[Verdict]) -> list[Verdict]:
+    return [msgspec.structs.replace(verdict, latency_ms=msgspec.UNSET) for verdict in verdicts]
 
 
 def _alike(whole: Ran, stream: Ran) -> list[Mismatch]:

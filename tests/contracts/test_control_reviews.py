@@ -42,7 +42,7 @@ class World:
                 self.told += 1
                 session.execute(
                     "insert into decisions(node, chain, seq, place, at_ms, stream, route, caller, rule_id, action, "
-                    "mode, stage, policy, confidence_ppm, checked_us) "
+                    "mode, stage, policy, confidence_ppm, latency_us) "
                     "values('eu-1', 'c1', ?, 0, ?, ?, 'chat', null, ?, ?, ?, 'midstream', 'default@1', 930000, 0)",
                     (self.told, moment, f"s{self.told}", rule, given["action"], given["mode"]),
                 )

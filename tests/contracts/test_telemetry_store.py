@@ -63,6 +63,18 @@ def test_any_deliveries_come_to_what_they_come_to_in_dictionaries(database: Data
         assert not any(route == "secret" for route, _ in counted)
 
 
+def test_a_decision_says_how_long_it_took_and_which_model_has_scored(kept: Kept) -> None:
+    quick = verdict()
+    slow = msgspec.structs.replace(quick, rule_id="TOX-1", latency_ms=31.25, model="toxicity@2.0.1")
+    told = record(verdicts=(quick, slow))
+    kept.send(seal_all([msgspec.structs.replace(stream(1), record=told)]))
+    page, _ = kept.do(decisions, Filter(node=kept.node))
+    assert [(one.rule_id, one.latency_ms, one.model, one.probability) for one in page] == [
+        ("TOX-1", 31.25, "toxicity@2.0.1", 0.93),
+        ("PII-001", 0.0, "", 0.93),
+    ]
+
+
 def test_an_exchange_is_found_with_what_proves_it(kept: Kept) -> None:
     names = [f"{kept.node}-{number}" for number in (1, 2)]
     sealed = seal_all([start(), *(msgspec.structs.replace(stream(), stream=name) for name in names)])

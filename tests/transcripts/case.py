@@ -264,7 +264,8 @@ def facts(record: StreamRecord) -> dict[str, object]:
     kept["findings"] = [{name: value for name, value in row.items() if name != "digest"} for row in findings]
     verdicts = msgspec.convert(kept["verdicts"], type=list[dict[str, object]])
     kept["verdicts"] = [
-        {name: value for name, value in row.items() if value is not None and value is not False} for row in verdicts
+        {name: value for name, value in row.items() if value not in (None, False) and name != "latency_ms"}
+        for row in verdicts
     ]
     return kept
 

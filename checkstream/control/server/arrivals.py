@@ -19,7 +19,7 @@ from checkstream.control.server.ingest import Item, Taken, take
 from checkstream.control.server.tables import note_event
 from checkstream.control.telemetry.delivery import MOST_CHAINS, At, Count, Delivery, Received, Run
 from checkstream.control.telemetry.minutes import Minutes, moment_of
-from checkstream.control.telemetry.records import Exchange, checked_of, exchange_of
+from checkstream.control.telemetry.records import Exchange, checked_of, exchange_of, latency_of
 from checkstream.errors import RequestInvalid
 
 _SKEW_MS = 5_000
@@ -223,7 +223,7 @@ _RECORD = (
 )  # fmt: skip
 _DECISION = (
     "node", "chain", "seq", "place", "at_ms", "stream", "route", "caller", "rule_id", "action", "mode", "stage",
-    "policy", "confidence_ppm", "checked_us",
+    "policy", "confidence_ppm", "latency_us", "model",
 )  # fmt: skip
 
 
@@ -251,11 +251,11 @@ def _decisions(exchange: Exchange, at_ms: int) -> list[tuple[object, ...]]:
         return []
     caller = None if exchange.caller is None else as_kept(exchange.caller)
     whose = (at_ms, as_kept(exchange.stream), as_kept(exchange.route), caller)
-    checked_us = round(checked_of(exchange.record) * 1000)
     return [
         (
             place, *whose, as_kept(each.rule_id), as_kept(each.action), as_kept(each.mode), str(each.stage),
-            as_kept(f"{each.policy}@{each.version}"), round(each.confidence * 1_000_000), checked_us,
+            as_kept(f"{each.policy}@{each.version}"), round(each.confidence * 1_000_000),
+            round(latency_of(each) * 1000), as_kept(each.model or ""),
         )
         for place, each in enumerate(exchange.record.verdicts)
     ]  # fmt: skip

@@ -90,7 +90,10 @@ class Decided(msgspec.Struct, frozen=True, kw_only=True):
     probability: float
     """Score of the classifier; 1: a pattern has fired."""
     latency_ms: float
-    """Longest time that classifiers took to answer in this exchange, what they waited for their turn included."""
+    """From the event that completed the text to the one that decided it, what it waited for included; 0: they are
+    one."""
+    model: str
+    """`name@version` of the model that has scored; empty: none was asked for this."""
 
 
 class ChainShown(msgspec.Struct, frozen=True, kw_only=True):
@@ -146,7 +149,7 @@ _EXCHANGE = (
 )
 _DECISION = (
     "d.node, d.chain, d.seq, d.place, d.at_ms, d.stream, d.route, d.caller, d.rule_id, d.action, d.mode, d.stage, "
-    "d.policy, d.confidence_ppm, d.checked_us"
+    "d.policy, d.confidence_ppm, d.latency_us, d.model"
 )
 
 
@@ -423,4 +426,5 @@ def _decided(row: Row) -> Decided:
         node=row[0], chain=row[1], seq=int(row[2]), place=int(row[3]), at_ms=int(row[4]), stream=row[5], route=row[6],
         caller=row[7], rule_id=row[8], action=row[9], mode=row[10], stage=row[11], policy=row[12],
         probability=row[13] / _MILLION, latency_ms=row[14] / 1000,
+        model=row[15],
     )  # fmt: skip

@@ -7,6 +7,7 @@ import msgspec
 from checkstream.audit.chain import Record, record_digest
 from checkstream.audit.entries import PassEntry, StreamEntry
 from checkstream.core.commands import StreamRecord
+from checkstream.core.terms import Verdict
 
 Exchange = StreamEntry | PassEntry
 _MOST_MS = 1e12
@@ -15,6 +16,11 @@ _MOST_MS = 1e12
 def checked_of(record: StreamRecord) -> float:
     """Return the longest time that classifiers took to answer, milliseconds; 0: none were asked."""
     return 0.0 if record.checked_ms is msgspec.UNSET else record.checked_ms
+
+
+def latency_of(verdict: Verdict) -> float:
+    """Return how long a decision took, milliseconds; 0: it was taken when its text had come."""
+    return 0.0 if verdict.latency_ms is msgspec.UNSET else verdict.latency_ms
 
 
 def digest_of(record: Record) -> str:
@@ -34,7 +40,8 @@ def exchange_of(record: Record) -> Exchange | None:
         return None
     if isinstance(exchange, StreamEntry):
         told = exchange.record
-        times_hold = all(0 <= ms <= _MOST_MS for ms in (told.held_ms, checked_of(told)))
+        times = (told.held_ms, checked_of(told), *map(latency_of, told.verdicts))
+        times_hold = all(0 <= ms <= _MOST_MS for ms in times)
         risks_hold = all(0 <= risk <= 100 for risk in told.risks.values())
         if not (times_hold and risks_hold and all(0 <= verdict.confidence <= 1 for verdict in told.verdicts)):
             return None  # a fraction is written as text, which can say anything

@@ -304,6 +304,7 @@ def _verdict(firing: Firing, stage: Stage, channel: Channel, exception: Firing |
         channel=channel,
         mode=firing.mode,
         triggers=(firing.signal.title,) if firing.signal is not None else (),
+        model=(firing.signal.classifier if firing.signal is not None else "") or msgspec.UNSET,
         excepted_by=exception.rule.id if exception is not None else None,
         undecided=firing.undecided,
         recited=firing.recited or msgspec.UNSET,

@@ -7,6 +7,7 @@ from typing import Literal
 
 import msgspec
 
+from checkstream.core.channel.arrivals import Clock, Standing
 from checkstream.core.channel.checks import HoldSettings
 from checkstream.core.policy.program import Program, Scope
 from checkstream.core.pseudonyms.register import Register
@@ -30,6 +31,8 @@ class Brief(msgspec.Struct, frozen=True, kw_only=True):
     """Keyed digest of a text, hex, for the record."""
     degrade: Callable[[str], None]
     """Notes what was checked less than it should have been."""
+    clock: Clock = msgspec.field(default_factory=Standing)
+    """Tells when text comes."""
     register: Register = msgspec.field(default_factory=Register)
     """What stands for which value of the prompt."""
 

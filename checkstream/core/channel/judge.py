@@ -16,6 +16,7 @@ import msgspec
 
 from checkstream.core.channel.actions import Exceptions, Firing, Halt, Outcome, Pivot
 from checkstream.core.channel.answers import Answers
+from checkstream.core.channel.arrivals import Arrivals
 from checkstream.core.channel.brief import AS_IT_COMES, Brief, Manner, Place
 from checkstream.core.channel.checks import EVERYTHING, Check, Reach
 from checkstream.core.channel.decider import Decider
@@ -31,7 +32,7 @@ from checkstream.core.channel.page import Page
 from checkstream.core.channel.restoring import Restoring
 from checkstream.core.match.patterns import PatternSet
 from checkstream.core.policy.program import RuleMeta, Scope
-from checkstream.core.terms import Channel, Finding, Stage
+from checkstream.core.terms import Channel, Finding, Stage, Verdict
 
 _TOGETHER_WORK = 7
 """Of a finding that is decided together with another, besides the ruling (see `match.work`)."""
@@ -75,9 +76,9 @@ class Judge:
     """Judges the text of one channel as it comes."""
 
     __slots__ = (
-        "_along", "_answers", "_execution", "_fences", "_following", "_insertions", "_json", "_kept", "_over",
-        "_place", "_restoring", "_scope", "_work", "asked", "behind", "channel", "decider", "exceptions", "followers",
-        "holdback", "leads", "manner", "noted", "page", "prelude", "stage",
+        "_along", "_answers", "_before", "_execution", "_fences", "_following", "_insertions", "_json", "_kept",
+        "_over", "_place", "_restoring", "_scope", "_work", "arrivals", "asked", "behind", "channel", "decider", "exceptions",
+        "followers", "holdback", "leads", "manner", "noted", "page", "prelude", "stage",
     )  # fmt: skip
 
     def __init__(
@@ -130,6 +131,10 @@ class Judge:
             grain=scope.grain if leads else "span",
             late=manner.late or not manner.grid,
         )
+        self.arrivals: Arrivals = Arrivals(brief.clock) if leader is None else leader.arrivals
+        """When the text came: of one that follows, that of the one it follows."""
+        self._before = len(before) - (0 if leader is None else leader.prelude)
+        """What stands between the start of the answer and that of the text whose arrival is noted."""
         self._work = 0
         self.page = Page(self.holdback, brief, scope, json=self._json, fences=self._fences)
         placeholders = brief.program.placeholders
@@ -228,13 +233,17 @@ class Judge:
 
     def feed(self, text: str) -> list[Check]:
         """Take text of the channel; return the checks that it makes due."""
+        if self.leads:
+            self.arrivals.note(self.holdback.received)
         self._read_along(text)
         return self.holdback.feed(text)
 
     def feed_words(self, text: str) -> list[Check] | None:
         """Take text if nothing is found in it by words that are known, as `feed` does; None: nothing was done."""
+        start = self.holdback.received
         checks = self.holdback.feed_words(text)
         if checks is not None:
+            self.arrivals.note(start)
             self._read_along(text)
         return checks
 
@@ -269,6 +278,15 @@ class Judge:
         """All of the text that waits leaves as it came, and when the holdback says so."""
         holdback = self.holdback
         return holdback.cut is None and not holdback.replacements.items and not holdback.ended
+
+    def took_s(self, verdict: Verdict) -> float:
+        """Return how long ago the text of a verdict was complete, seconds: the last character of its last span.
+
+        Of one without a span, which a rule without triggers takes at the end of a text, all that had come.
+        """
+        if not verdict.spans:
+            return self.arrivals.since(EVERYTHING)
+        return self.arrivals.since(max(verdict.spans[-1].end - 1 - self._before, 0))
 
     def parting(self, *, spaced: bool = False) -> Generator[None, None, None]:
         """Take the end of a part of the text (see `Holdback.parting`)."""

@@ -156,6 +156,7 @@ class Checking:
             exchange=self.exchange,
             digest=self.digest,
             degrade=self.degrade,
+            clock=self,
             register=self.register,
         )
 
@@ -358,12 +359,23 @@ class Checking:
         for ruling in some:
             self.ask(ruling.judge, ruling.checks)
             judge.behind = judge.behind or any(check.spared for check in ruling.checks)
-            self.decided(ruling.outcome.verdicts)
+            if ruling.outcome.verdicts:
+                self.decided([self._told(ruling.judge, each) for each in ruling.outcome.verdicts])
             for reason in ruling.degraded:
                 self.degrade(reason)
         if some or judge.followers or judge.behind:
             self.meter.spent += judge.take_work() + _RULING_WORK * len(some)
         return some
+
+    def _told(self, judge: Judge, verdict: Verdict) -> Verdict:
+        """Return a verdict with what is told of it besides: how long it took, and which model has scored."""
+        latency_ms = round(judge.took_s(verdict) * 1000, 3) or msgspec.UNSET
+        model = verdict.model
+        if model is not msgspec.UNSET:
+            model = self._plan.models.get(model, model)
+        elif latency_ms is msgspec.UNSET:
+            return verdict
+        return msgspec.structs.replace(verdict, latency_ms=latency_ms, model=model)
 
     def decided(self, verdicts: Sequence[Verdict]) -> None:
         """Note verdicts."""

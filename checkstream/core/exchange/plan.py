@@ -34,6 +34,8 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     """What one route asks of the guard. An exchange keeps the plan that it started with (G25)."""
 
     program: Program
+    models: Mapping[str, str] = MappingProxyType({})
+    """Name of a classifier -> `name@version` of the model that answers for it, for records."""
     route: str = ""
     """Its name."""
     upstream: str = ""

@@ -133,7 +133,7 @@ def test_people_review_what_fired_and_take_home_what_is_settled(run: Run, tmp_pa
     with sqlite3.connect(tmp_path / "var" / "control.db") as store:
         store.execute(
             "insert into decisions(node, chain, seq, place, at_ms, stream, route, rule_id, action, mode, stage, "
-            "policy, confidence_ppm, checked_us) values('n1', 'c', 1, 0, ?, 's1', 'chat', 'PII-1', 'redact', "
+            "policy, confidence_ppm, latency_us) values('n1', 'c', 1, 0, ?, 's1', 'chat', 'PII-1', 'redact', "
             "'enforce', 'midstream', 'default@1', 1000000, 0)",
             (int(datetime.now(UTC).timestamp() * 1000),),
         )

@@ -7,8 +7,15 @@ a line in `MIGRATIONS`; numbers only grow. Statements are for SQLite and Postgre
 
 from __future__ import annotations
 
-from checkstream.control.server.migrations import alerts, console, fleets, reviews, telemetry
+from checkstream.control.server.migrations import alerts, console, decisions, fleets, reviews, telemetry
 from checkstream.control.server.migrations.change import Migration
 
-MIGRATIONS: tuple[Migration, ...] = (fleets.FIRST, telemetry.FIRST, alerts.FIRST, reviews.FIRST, console.FIRST)
+MIGRATIONS: tuple[Migration, ...] = (
+    fleets.FIRST,
+    telemetry.FIRST,
+    alerts.FIRST,
+    reviews.FIRST,
+    console.FIRST,
+    decisions.LATENCY,
+)
 """In their order."""

@@ -97,6 +97,8 @@ def test_times_that_are_none_make_no_exchange(held: object) -> None:
     for name in ("held_ms", "checked_ms"):
         odd = {**told, "record": {**told["record"], name: held}}  # type: ignore[dict-item]
         assert exchange_of(changed(**odd)) is None
+    verdicts = [{**each, "latency_ms": held} for each in told["record"]["verdicts"]]  # type: ignore[index]
+    assert exchange_of(changed(**{**told, "record": {**told["record"], "verdicts": verdicts}})) is None  # type: ignore[dict-item]
 
 
 def test_what_is_of_no_exchange_is_none() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 
 import msgspec
 import pytest
@@ -32,8 +33,10 @@ OVER = TimerFired("budget")
 BUDGETS = {"ingress_budget_ms": 8.0, "check_budget_ms": 6.0}
 
 
-def opened(rules: str, on_exceeded: str, *, streaming: bool = True) -> Exchange:
-    exchange = Exchange(CHAT, plan(rules, on_exceeded=on_exceeded, **BUDGETS))
+def opened(
+    rules: str, on_exceeded: str, *, streaming: bool = True, models: Mapping[str, str] | None = None
+) -> Exchange:
+    exchange = Exchange(CHAT, plan(rules, on_exceeded=on_exceeded, models=models or {}, **BUDGETS))
     exchange.send(RequestReceived(request(stream=streaming)))
     exchange.send(UpstreamOpened(200, streaming=streaming))
     return exchange
@@ -79,6 +82,37 @@ def test_the_record_says_how_long_the_longest_answer_took(late_ms: int) -> None:
     assert exchange.out.record is not None
     checked_ms = exchange.out.record.checked_ms
     assert checked_ms == (pytest.approx(late_ms) if late_ms else msgspec.UNSET)
+
+
+@pytest.mark.parametrize("late_ms", [0, 3, 250])
+def test_a_verdict_says_how_long_after_its_text_it_was_taken_and_which_model_has_scored(late_ms: int) -> None:
+    exchange = opened(TOX_OR_PHRASE, "hold", models={"lexicon": "lexicon@1.2.3"})
+    exchange.send(UpstreamBytes(says("one two three ")))
+    later(exchange, 40)  # of a window that ends with the second text, the first one's time doesn't count
+    exchange.send(UpstreamBytes(says("four five") + ends() + DONE))
+    later(exchange, late_ms)
+    for score in exchange.unanswered:
+        exchange.send(Scored(score.ticket, LOUD if "five" in score.text else QUIET))
+    exchange.send(UpstreamClosed())
+    assert exchange.out.record is not None
+    (verdict,) = exchange.out.record.verdicts
+    assert verdict.model == "lexicon@1.2.3"
+    assert verdict.latency_ms == (pytest.approx(late_ms) if late_ms else msgspec.UNSET)
+
+
+@pytest.mark.parametrize("late_ms", [0, 6])
+def test_a_phrase_is_decided_in_its_turn_and_no_model_is_told(late_ms: int) -> None:
+    exchange = opened(TOX_OR_PHRASE, "hold")
+    exchange.send(UpstreamBytes(says("one zero risk two") + ends() + DONE))
+    later(exchange, late_ms)
+    for score in exchange.unanswered:
+        exchange.send(Scored(score.ticket, QUIET))
+    exchange.send(UpstreamClosed())
+    assert exchange.out.record is not None
+    (verdict,) = exchange.out.record.verdicts
+    assert verdict.triggers == ("phrase:zero risk",)
+    assert verdict.model == msgspec.UNSET
+    assert verdict.latency_ms == (pytest.approx(late_ms) if late_ms else msgspec.UNSET)
 
 
 def test_g24_degrade_lets_the_cheaper_detectors_decide_alone() -> None:
