@@ -39,7 +39,7 @@ async def serve_metrics(
         if path != "/metrics":
             return Response(text="ok\n")
         try:
-            callers.identify(request)
+            await callers.identify(request)
         except CallerUnknown:
             return Response(status=401, text="no valid token; send it as `Authorization: Bearer TOKEN`\n")
         return Response(body=await render(), headers={"content-type": CONTENT_TYPE})

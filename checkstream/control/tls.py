@@ -44,4 +44,3 @@ class ClientTls:
                 named = ", ".join(f"`{file}`" for file in (self._ca, self._certificate, self._key) if file is not None)
                 raise ControlUnusable(f"the certificates {named} can't be used: {error}") from error
         return self._context
-

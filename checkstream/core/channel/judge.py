@@ -77,8 +77,8 @@ class Judge:
 
     __slots__ = (
         "_along", "_answers", "_before", "_execution", "_fences", "_following", "_insertions", "_json", "_kept",
-        "_over", "_place", "_restoring", "_scope", "_work", "arrivals", "asked", "behind", "channel", "decider", "exceptions",
-        "followers", "holdback", "leads", "manner", "noted", "page", "prelude", "stage",
+        "_over", "_place", "_restoring", "_scope", "_work", "arrivals", "asked", "behind", "channel", "decider",
+        "exceptions", "followers", "holdback", "leads", "manner", "noted", "page", "prelude", "stage",
     )  # fmt: skip
 
     def __init__(
