@@ -5,7 +5,7 @@ from __future__ import annotations
 from checkstream.control.server.migrations.change import Migration
 
 LATENCY = Migration(
-    number=5,
+    number=6,
     name="decisions",
     statements=(
         "alter table decisions rename column checked_us to latency_us",
