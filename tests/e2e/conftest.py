@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from tests.e2e.browsing import browser  # noqa: F401 - a fixture
 from tests.e2e.harness import Llm, Proxy, config, running
 
 POLICY = """

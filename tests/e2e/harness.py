@@ -293,6 +293,14 @@ class Proxy(Process):
         return until(read, what=f"the audit entry of `{stream}`")
 
 
+class Control(Process):
+    """The control server as the process that it is."""
+
+    def __init__(self, folder: Path, file: Path) -> None:
+        super().__init__("-m", "checkstream", "control", "serve", "--config", str(file), cwd=folder)
+        self.url = f"http://{self.said(lambda row: row.get('event') == 'listening')['listen']}"
+
+
 class Open(msgspec.Struct, frozen=True, order=True):
     """What the process holds open, without its pool of connections to the upstream."""
 

@@ -7,21 +7,19 @@ from __future__ import annotations
 
 import json
 import random
-import shutil
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import msgspec
 import pytest
-from playwright.sync_api import Browser, ConsoleMessage, Page, expect, sync_playwright
+from playwright.sync_api import Browser, expect
 
 from checkstream.audit.chain import canonical
 from checkstream.gate.ledger import Ledger
 from checkstream.gate.terms import Run
+from tests.e2e.browsing import Seen, needs_browser
 from tests.e2e.harness import Llm, Proxy, config, http, running, until
 
-AXE = Path(__file__).parent / "sdks" / "node_modules" / "axe-core" / "axe.min.js"
 TOKEN = "a-token-of-the-operator"
 POLICY = """
 pack: {name: seen, version: 1.0.0}
@@ -39,23 +37,7 @@ CHAT = "/v1/chat/completions"
 PAGES = ("", "live", "exchanges", "policies", "policies/source?file=0", "quality", "nothing")
 
 
-def _chromium() -> str | None:
-    names = ("chromium", "chromium-browser", "google-chrome")
-    return next((found for name in names if (found := shutil.which(name)) is not None), None)
-
-
-pytestmark = pytest.mark.skipif(
-    _chromium() is None or not AXE.is_file(), reason="needs Debian's `chromium`, and axe of `make test` (.venv-sdks)"
-)
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    with (
-        sync_playwright() as playwright,
-        playwright.chromium.launch(executable_path=_chromium(), args=["--no-sandbox"]) as opened,
-    ):
-        yield opened
+pytestmark = needs_browser
 
 
 @pytest.fixture(scope="module")
@@ -84,69 +66,31 @@ def ask(proxy: Proxy, text: str = "hello") -> str:
     return http("POST", proxy.url + CHAT, body, headers={"connection": "close"})[1]["x-checkstream-stream"]
 
 
-class Seen:
-    """A page, and what the browser had to say of it."""
-
-    def __init__(self, browser: Browser, proxy: Proxy, *, width: int = 1280) -> None:
-        self.context = browser.new_context(viewport={"width": width, "height": 900}, reduced_motion="reduce")
-        self.page: Page = self.context.new_page()
-        self.faults: list[str] = []
-        self.page.on("console", self._heard)
-        self.page.on("pageerror", lambda error: self.faults.append(str(error)))
-        self.url = f"{proxy.admin_url}/console/"
-
-    def _heard(self, message: ConsoleMessage) -> None:
-        expected = "404 (Not Found)" in message.text and message.location["url"].endswith("/nothing")
-        if message.type in ("error", "warning") and not expected:
-            self.faults.append(message.text)
-
-    def log_in(self) -> Seen:
-        self.page.goto(self.url)
-        self.page.get_by_label("Token").fill(TOKEN)
-        self.page.get_by_role("button", name="Log in").click()
-        expect(self.page.get_by_role("heading", name="Overview", level=1)).to_be_visible()
-        return self
+def looking(browser: Browser, proxy: Proxy) -> Seen:
+    return Seen(browser, f"{proxy.admin_url}/console/").log_in("Token", TOKEN, "Overview")
 
 
 @pytest.fixture
 def seen(browser: Browser, proxy: Proxy) -> Iterator[Seen]:
-    one = Seen(browser, proxy).log_in()
+    one = looking(browser, proxy)
     yield one
     one.context.close()
     assert one.faults == []
 
 
-def findings(page: Page, *rules: str) -> list[str]:
-    """Return what axe finds wrong, each with where; by some rules, or all."""
-    page.evaluate(AXE.read_text("utf-8"))
-    options = {"resultTypes": ["violations"], **({"runOnly": list(rules)} if rules else {})}
-    found: dict[str, Any] = page.evaluate("options => axe.run(document, options)", options)
-    return [f"{each['id']}: {node['html'][:200]}" for each in found["violations"] for node in each["nodes"]]
-
-
 def test_every_page_is_in_order_in_both_themes_and_fits_a_telephone(seen: Seen, browser: Browser, proxy: Proxy) -> None:
     record = proxy.records()[-1]
-    pages = (*PAGES, f"exchanges/{record['chain']}/{record['seq']}")
-    for theme in ("Dark", "Light"):
-        seen.page.goto(seen.url)
-        with seen.page.expect_navigation():
-            seen.page.get_by_role("button", name=theme).click()
-        expect(seen.page.locator("html")).to_have_attribute("data-theme", theme.lower())
-        for path in pages:
-            seen.page.goto(seen.url + path)
-            if path.startswith("exchanges/"):
-                expect(seen.page.locator("#proof")).not_to_have_attribute("data-state", "wait")
-            if path == "quality":
-                expect(seen.page.locator("canvas")).to_have_count(1)
-            rules = () if theme == "Dark" else ("color-contrast",)  # nothing else depends on it
-            assert findings(seen.page, *rules) == [], (theme, path)
-    seen.page.set_viewport_size({"width": 390, "height": 800})
-    for path in pages:
-        seen.page.goto(seen.url + path)
-        assert seen.page.evaluate("document.documentElement.scrollWidth") <= 390, path
-    out = Seen(browser, proxy)
+
+    def settled(path: str) -> None:
+        if path.startswith("exchanges/"):
+            expect(seen.page.locator("#proof")).not_to_have_attribute("data-state", "wait")
+        if path == "quality":
+            expect(seen.page.locator("canvas")).to_have_count(1)
+
+    seen.require_order((*PAGES, f"exchanges/{record['chain']}/{record['seq']}"), settled)
+    out = Seen(browser, seen.url)
     out.page.goto(out.url)
-    assert findings(out.page) == []
+    assert out.findings() == []
     out.context.close()
 
 
@@ -250,7 +194,7 @@ def test_g26_a_browser_proves_a_record_and_says_when_it_was_changed(seen: Seen, 
             file.write(other)
         assert look() == "bad"
         expect(page.get_by_role("alert").first).to_contain_text("was changed after it was written")
-        assert findings(page) == []
+        assert seen.findings() == []
     with log.open("r+b") as file:
         file.seek(kept.index(line))
         file.write(line)
@@ -258,7 +202,7 @@ def test_g26_a_browser_proves_a_record_and_says_when_it_was_changed(seen: Seen, 
 
 
 def test_who_logs_out_is_out(browser: Browser, proxy: Proxy) -> None:
-    one = Seen(browser, proxy).log_in()
+    one = looking(browser, proxy)
     one.page.get_by_role("button", name="Log out").click()
     expect(one.page.get_by_label("Token")).to_be_visible()
     one.page.goto(one.url + "exchanges")

@@ -15,18 +15,10 @@ import pytest
 
 from tests.bundled import STOPS, World
 from tests.controlled import Server, key_of
-from tests.e2e.harness import ROOT, Llm, Process, Proxy, config, http, running, until, verify_audit
+from tests.e2e.harness import ROOT, Control, Llm, Proxy, config, http, running, until, verify_audit
 
 EVERYTHING = STOPS.replace("zero risk", "all is").replace("No.", "Nothing goes.")
 CHAT = "/v1/chat/completions"
-
-
-class Control(Process):
-    """The control server as the process that it is."""
-
-    def __init__(self, folder: Path, file: Path) -> None:
-        super().__init__("-m", "checkstream", "control", "serve", "--config", str(file), cwd=folder)
-        self.url = f"http://{self.said(lambda row: row.get('event') == 'listening')['listen']}"
 
 
 class Site:

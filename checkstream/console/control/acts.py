@@ -36,7 +36,7 @@ class ActPages(Topic):
         def make(pages: Pages, frame: Frame) -> bytes:
             found = newest(self._audit, query, _MOST)
             view = {"rows": act_rows(found.entries), "found": found, "query": query, "fault": fault}
-            return pages.render("control/acts", frame, audit=self._audit, most=_MOST, **view)
+            return pages.render("control/acts", frame, most=_MOST, **view)
 
         return await self._shell.page(request, "acts", make)
 

@@ -36,6 +36,13 @@ function drawAll(within) {
   for (const place of within.querySelectorAll("[data-chart]")) draw(place);
 }
 
+function makeReachable() {  // tables that are wider than their place can be moved by the keyboard, too
+  for (const each of document.querySelectorAll(".wide")) {
+    if (each.scrollWidth > each.clientWidth) each.tabIndex = 0;
+    else each.removeAttribute("tabindex");
+  }
+}
+
 function isFilledIn(field) {
   if (field.tagName !== "SELECT") return field.type === "checkbox" ? field.checked !== field.defaultChecked : field.value !== field.defaultValue;
   const own = Array.from(field.options).findIndex((each) => each.defaultSelected);
@@ -48,8 +55,10 @@ function busy() {  // whoever reads with a keyboard, has marked text or is filli
   return now !== null && (now.contains(document.activeElement) || Array.from(now.querySelectorAll("input, select, textarea")).some(isFilledIn));
 }
 
+addEventListener("resize", makeReachable);
 document.addEventListener("DOMContentLoaded", () => {
   drawAll(document);
+  makeReachable();
   const now = document.getElementById("now");
   if (now) {
     setInterval(() => { if (!busy()) document.body.dispatchEvent(new Event("console:refresh")); }, Number(now.dataset.beat) || BEAT_MS);
@@ -76,4 +85,5 @@ document.addEventListener("toggle", (event) => {
 document.addEventListener("htmx:afterSettle", () => {
   for (const each of document.querySelectorAll("details[data-keep]")) each.open = each.open || open.has(each.dataset.keep);
   drawAll(document);
+  makeReachable();
 });

@@ -46,6 +46,7 @@ def _row(entry: Entry) -> ActRow:
     record, body = entry.record, entry.body
     hidden = body.subject  # a rollout's digest, which its version says better
     named = body.detail.get("version") if body.act in ("rollout", "approve", "promote", "rollback", "advance") else None
+    left = ("version", "ring") if named else ()
     return ActRow(
         time=record.time,
         who=body.who,
@@ -54,6 +55,13 @@ def _row(entry: Entry) -> ActRow:
         fleet=body.fleet,
         subject=f"{named} ({hidden[:8]})" if named else hidden,
         reason=body.reason,
-        detail=tuple(sorted((name, value) for name, value in body.detail.items() if value and name != "version")),
+        detail=tuple(
+            sorted((name, _short(value)) for name, value in body.detail.items() if value and name not in left)
+        ),
         place=f"{record.chain} {record.seq}",
     )
+
+
+def _short(value: str) -> str:
+    """Return a digest's beginning, and all else as it is."""
+    return value[:12] if len(value) == 64 and not value.strip("0123456789abcdef") else value

@@ -128,7 +128,7 @@ def _said(some: int, of: int) -> str:
     if not of:
         return "nothing yet"
     low, high = interval(some, of)
-    return f"{some:,} of {of:,}: {100 * some / of:.3g} % ({100 * low:.3g} to {100 * high:.3g} %)"
+    return f"{some:,} of {of:,}: {100 * some / of:.1f} % ({100 * low:.1f} to {100 * high:.1f} %)"
 
 
 def choices_of(rollout: RolloutShown | None, name: str, why_not: dict[Act, str]) -> tuple[Choice, ...]:
