@@ -131,6 +131,39 @@ async def test_a_good_bundle_goes_round(world: World) -> None:
     assert (report.bad, report.records) == (None, 4)
 
 
+async def test_what_a_rollout_is_judged_by_is_told_while_it_runs_and_kept_when_it_ends(world: World) -> None:
+    async with world.served() as (fleets, acts):
+        assert await acts.compared("shop") is None
+        began = world.now
+        number = await begun(world, fleets, acts)
+        await world.said(fleets, "n1", TWO)
+        await world.said(fleets, "n1", TWO, counted=(30, 6))
+        told = await acts.compared("shop")
+        assert told is not None
+        counted = {each.what: (each.some, each.of, each.others, each.of_others) for each in told.shares}
+        assert (told.exchanges, told.exchanges_before, counted["stops"]) == (30, 150, (6, 30, 0, 150))
+        assert not any(each.too_much for each in told.shares)
+        await world.said(fleets, "n1", TWO, counted=(60, 54))
+        await world.passed(acts, 1)
+        (rollout,) = await fleets.rollouts("shop", 10)
+        assert (rollout.id, rollout.stage, rollout.reason, rollout.asked_ms) == (
+            number,
+            "rolled_back",
+            "new rules",
+            began,
+        )
+        await world.said(fleets, "n1", TWO, counted=(500, 0))  # what comes behind it alters nothing
+        kept = await acts.compared("shop")
+        assert kept is not None
+        assert {each.what for each in kept.shares if each.too_much} == {"stops"}
+        assert kept.exchanges == 90
+        with pytest.raises(ThingUnknown, match="there is no fleet `none`"):
+            await acts.compared("none")
+        kinds = [each.kind for each in await fleets.events("shop", 0, 10, ("rolled_back", "rollout_advanced"))]
+        assert kinds == ["rolled_back"]
+        assert await fleets.events("", 0, 10, ("node_refused",)) == []
+
+
 async def test_a_first_bundle_that_was_taken_back_can_be_asked_for_again(world: World) -> None:
     async with world.served() as (fleets, acts):
         await everyone(world, fleets, "")

@@ -120,6 +120,7 @@ def test_people_roll_out_a_bundle_see_it_come_back_and_silence_what_is_wrong(sit
             assert site.says("n1", TWO, exchanges=40, stops=40) == 200
         expect(rob.page.get_by_text("goes back")).to_be_visible(timeout=15_000)
         expect(rob.page.get_by_text("stops: ", exact=False).first).to_contain_text("under the bundle before 0 of")
+        expect(rob.page.get_by_role("row", name="answers stopped")).to_contain_text("too much")
         assert eve.page.get_by_label("Why promote").input_value() == "half a sentence"
         eve.page.get_by_role("button", name="Promote").click()
         expect(eve.page.get_by_role("alert")).to_contain_text("only one that runs can be promoted")

@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Mapping
 
+from msgspec.structs import replace
+
 from checkstream.audit.entries import ActEntry
 from checkstream.audit.journal import Journal
 from checkstream.config.control import Fleet
@@ -159,7 +161,7 @@ class Acts:
             newest = tables.newest_rollout(session, rollout.fleet)
             if newest is not None and newest[0] != number:
                 raise ActConflicts(f"rollout {number} is over: {newest[0]} has come since")
-            moved = move(rollout, fleet)
+            moved = self._with_counts(session, rollout, move(rollout, fleet), fleet)
             self._record(who, act, moved, reason)
             tables.keep_rollout(session, number, moved)
             if moved.stage == "rolled_back":
@@ -224,9 +226,10 @@ class Acts:
             number, rollout = newest
             now = self._now_ms()
             lacking, present = missing(rollout, fleet, tables.known_nodes(session, name), now)
-            new, old = self._counted(session, rollout, now)
+            new, old = self._counted(session, rollout)
             seen = Seen(now_ms=now, missing=lacking, present=present, judged=judged(fleet.health, new, old))
-            moved = moves.ticked(rollout, seen, fleet.nodes, fleet.rings, fleet.health)
+            ticked = moves.ticked(rollout, seen, fleet.nodes, fleet.rings, fleet.health)
+            moved = self._with_counts(session, rollout, ticked, fleet)
             if (moved.stage, moved.ring) != (rollout.stage, rollout.ring):
                 act = "rollback" if moved.stage == "rolled_back" else "advance"
                 self._record(None, act, moved, moved.why)
@@ -236,13 +239,22 @@ class Acts:
             tables.keep_rollout(session, number, moved)
         self._sums.round_over()
 
-    def _counted(self, session: Session, rollout: Rollout, now: int) -> tuple[Tally, Tally]:
+    def _counted(self, session: Session, rollout: Rollout) -> tuple[Tally, Tally]:
         """Return what nodes have counted under the new bundle, and under the one before."""
+        now = self._now_ms()
         new = self._sums.rates(session, rollout.fleet, rollout.digest, rollout.begun_ms, now)
         return new, self._sums.rates(session, rollout.fleet, rollout.before, rollout.begun_ms - _BASELINE_MS, now)
 
+    def _with_counts(self, session: Session, before: Rollout, moved: Rollout, fleet: Fleet) -> Rollout:
+        """Return a rollout with what it had come to, if it has just ended."""
+        if before.stage != "running" or moved.stage == "running":
+            return moved
+        return replace(moved, compared=compared(fleet.health, *self._counted(session, before)))
+
     async def compared(self, name: str) -> Compared | None:
-        """Return what nodes do under a new bundle, beside what they did before; None: no rollout runs.
+        """Return what nodes do under a fleet's newest bundle beside what they did before, or did until it ended.
+
+        None: there has been no rollout, or it has not begun.
 
         Raises:
             ThingUnknown: there is no such fleet.
@@ -253,8 +265,8 @@ class Acts:
         def look(session: Session) -> Compared | None:
             newest = tables.newest_rollout(session, name)
             if newest is None or newest[1].stage != "running":
-                return None
-            return compared(fleet.health, *self._counted(session, newest[1], self._now_ms()))
+                return None if newest is None else newest[1].compared
+            return compared(fleet.health, *self._counted(session, newest[1]))
 
         return await self._database.transact(look)
 

@@ -19,7 +19,7 @@ from typing import Literal
 import msgspec
 
 from checkstream.config.control import Health, Ring
-from checkstream.control.server.judging import Judged
+from checkstream.control.server.judging import Compared, Judged
 
 Stage = Literal["proposed", "running", "done", "rolled_back"]
 _LONGEST_MS = 10_000
@@ -55,6 +55,8 @@ class Rollout(msgspec.Struct, frozen=True, kw_only=True):
     """For how long all of them have."""
     why: str = ""
     """What it waits for, or why it was taken back."""
+    compared: Compared | None = None
+    """What nodes did under it, beside what they did before, when it ended; None: it runs, or never began."""
 
     @property
     def open(self) -> bool:
