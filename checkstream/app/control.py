@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import hashlib
 import logging
 import signal
 import sys
@@ -28,6 +27,7 @@ from checkstream.app.alerting import look, open_alerting, send
 from checkstream.app.keeping import keep
 from checkstream.app.measuring import serve_metrics
 from checkstream.app.parts import open_journal
+from checkstream.app.people import callers_of, provided_by
 from checkstream.audit.journal import Journal
 from checkstream.audit.keys import PublicKey, load_public_key
 from checkstream.config import ControlConfig, parse_address, reveal
@@ -43,8 +43,9 @@ from checkstream.control.server.reviewing import Reviewing
 from checkstream.control.server.telemetry import Telemetry
 from checkstream.errors import AuditError, ConfigError, ControlUnusable, Fault
 from checkstream.jobs.clock import wall_ms
-from checkstream.listen import Admission, Callers, Listener, Times
+from checkstream.listen import Admission, Listener, Times
 from checkstream.listen.binding import cause
+from checkstream.listen.tls import ServerTls, open_tls
 from checkstream.proxy.health import CONSOLE
 from checkstream.telemetry.logs import LibraryLogs, Log, open_log
 
@@ -92,7 +93,11 @@ async def serve_control(config: ControlConfig, log: Log) -> AsyncIterator[str]:
     """
     async with contextlib.AsyncExitStack() as stack:
         nodes = Nodes(await asyncio.to_thread(_node_keys, config))
-        people = await asyncio.to_thread(_people, config)
+        roles = People({name: person.role for name, person in config.people.items()})
+        provided = await asyncio.to_thread(provided_by, config, roles, log)
+        if provided is not None:
+            stack.push_async_callback(provided.issuer.close)
+        people = await asyncio.to_thread(callers_of, config, provided)
         metrics = ControlMetrics()
         database = await asyncio.to_thread(_open_store, config, metrics.store.observe)
         stack.push_async_callback(database.close)
@@ -110,7 +115,6 @@ async def serve_control(config: ControlConfig, log: Log) -> AsyncIterator[str]:
             silent_s=config.silent_s,
         )
         reviewing = Reviewing(database, wall_ms, per_day=config.review_per_day, keep_days=config.retention_days)
-        roles = People({name: person.role for name, person in config.people.items()})
         admission = Admission(streams=_REQUESTS, held_bytes=_HELD_BYTES)
         topics = (
             NodesApi(fleets, roles),
@@ -119,6 +123,7 @@ async def serve_control(config: ControlConfig, log: Log) -> AsyncIterator[str]:
             TelemetryApi(telemetry, roles),
             ReviewsApi(reviewing, roles),
         )
+        tls = await asyncio.to_thread(open_tls, config.tls, "control", log, metrics)
         face = Face(
             tuple(operation for topic in topics for operation in topic.operations),
             callers=people,
@@ -134,14 +139,24 @@ async def serve_control(config: ControlConfig, log: Log) -> AsyncIterator[str]:
         files = None if config.repository is None else RepositoryFiles(Path(config.repository), nodes, fleets.admit)
 
         shell = control_shell(
-            people, {name: person.role for name, person in config.people.items()}, log, secure=config.behind_gateway
+            people,
+            {name: person.role for name, person in config.people.items()},
+            log,
+            secure=config.behind_gateway or tls is not None,
+            provided=config.oidc is not None and config.oidc.client_id is not None,
         )
         console = open_control_console(
-            shell, fleets=fleets, acts=acts, alerting=alerting, audit=Path(config.audit.dir), now_ms=wall_ms
+            shell,
+            fleets=fleets,
+            acts=acts,
+            alerting=alerting,
+            audit=Path(config.audit.dir),
+            now_ms=wall_ms,
+            provided=provided,
         )
         await console.open()
         stack.push_async_callback(console.close)
-        listener = await _listening(config.listen, _respond(face, files, console))
+        listener = await _listening(config.listen, _respond(face, files, console), tls)
         try:
             async with _beside(
                 keep(acts.tick, _TICK_S, "rollouts", log),
@@ -176,13 +191,15 @@ def _respond(
     return respond
 
 
-async def _listening(address: str, respond: Callable[[BaseRequest], Awaitable[StreamResponse]]) -> Listener:
+async def _listening(
+    address: str, respond: Callable[[BaseRequest], Awaitable[StreamResponse]], tls: ServerTls | None
+) -> Listener:
     """Return what listens.
 
     Raises:
         ConfigError: the address can't be bound.
     """
-    listener = Listener(respond, _TIMES)
+    listener = Listener(respond, _TIMES, tls=tls)
     try:
         await listener.open(parse_address(address))
     except OSError as error:
@@ -268,27 +285,6 @@ def _node_keys(config: ControlConfig) -> dict[str, PublicKey]:
                 raise _wrong(f"nodes `{whose[key.name]}` and `{node}` have one key", "give each node its own")
             found[node] = key
     return found
-
-
-def _people(config: ControlConfig) -> Callers:
-    """Return who may ask. Blocks on files.
-
-    Raises:
-        ConfigError: a key can't be read, is short, or two people have the same.
-    """
-    digests: dict[str, bytes] = {}
-    for name, person in config.people.items():
-        if person.key is not None:
-            key = reveal(person.key)
-            if len(key) < 20:
-                raise _wrong(f"the key of `{name}` is short", "`checkstream control key` makes one")
-            digest = hashlib.sha256(key.encode()).digest()
-        else:
-            digest = bytes.fromhex(person.key_sha256 or "")
-        if digest in digests.values():
-            raise _wrong(f"`{name}` has the key of somebody else", "give everybody their own")
-        digests[name] = digest
-    return Callers.hashed(digests)
 
 
 def _wrong(reason: str, advice: str) -> ConfigError:

@@ -9,6 +9,8 @@ import msgspec
 from msgspec import Meta
 
 from checkstream.config.alerts import AlertSettings
+from checkstream.config.certificates import read_pattern
+from checkstream.config.identity import Claim, TlsSettings, TokenSettings, Url, require_provider
 from checkstream.config.parts import Name, Secret, Settings
 from checkstream.config.paths import with_files
 from checkstream.config.reader import read_settings
@@ -22,12 +24,17 @@ Hash = Annotated[str, Meta(pattern=r"\A[0-9a-f]{64}\Z")]
 Image = Annotated[str, Meta(min_length=1, max_length=200, pattern=r"\A[!-~]+\Z")]
 Role = Literal["org_admin", "risk_officer", "engineer", "analyst", "auditor"]
 _SQLITE = "sqlite:"
+_NOBODY = "none"
 _EVERY = 100
 """Percent."""
 
 
+PROVIDED = "#"
+"""Stands in the names of people whom the provider alone knows, between its address and theirs, and in no others."""
+
+
 class Person(Settings, frozen=True):
-    """Who may ask, known by a key, which is sent as `Authorization: Bearer KEY`."""
+    """Who may ask: known by a key, sent as `Authorization: Bearer KEY`, by a certificate, or by the provider."""
 
     role: Role
     """What they may do; the guide has the table."""
@@ -36,10 +43,57 @@ class Person(Settings, frozen=True):
     key_sha256: Hash | None = None
     """SHA-256 of the key, in hex, so that this file holds no secret; `checkstream control key` makes both."""
 
+    certificate: Annotated[str, Meta(max_length=2000)] | None = None
+    """What stands in a certificate that `tls.client_ca` vouches for: `spiffe://...`, `dns:...`, or attributes of its
+    subject such as `CN=ruth, O=Shop`."""
+    subject: Annotated[str, Meta(min_length=1, max_length=255)] | None = None
+    """With `oidc`: who that is at the provider (`sub`), so that it is one person however they come; `none`: nobody, the
+    key is a program's."""
+
     def __post_init__(self) -> None:
-        """One key."""
-        if (self.key is None) == (self.key_sha256 is None):
+        """One key, or another way to be known."""
+        if self.key is not None and self.key_sha256 is not None:
             raise ValueError("a person has either `key` or `key_sha256`")
+        if self.certificate is not None:
+            read_pattern(self.certificate)
+        elif self.key is None and self.key_sha256 is None and self.subject in (None, _NOBODY):
+            raise ValueError(
+                "nobody would know this person; give either `key` or `key_sha256`, a `certificate` or a `subject`"
+            )
+
+
+class Oidc(TokenSettings, frozen=True, kw_only=True):
+    """An OpenID provider, which says who people are and what they may do."""
+
+    audience: Annotated[str, Meta(min_length=1, max_length=500)] | None = None
+    """What tokens for this server's API say they are for (`aud`); they come in place of a key. null: none counts."""
+    client_id: Annotated[str, Meta(min_length=1, max_length=500)] | None = None
+    """What the provider calls the console, whose login page leads to it; null: people log in with keys."""
+    client_secret: Secret | None = None
+    """The console's secret at the provider; null: it has none (a public client; PKCE protects it)."""
+    url: Url | None = None
+    """Where browsers reach this server, such as `https://control.example`. The provider is to know
+    `URL/console/oidc/back`."""
+    scopes: tuple[Annotated[str, Meta(pattern=r"\A[!#-\[\]-~]+\Z")], ...] = ("openid", "profile")
+    """What the console asks the provider for."""
+    role_claim: Claim = "roles"
+    """The claim with what somebody is: a word, or a list of them."""
+    roles: Annotated[dict[str, Role], Meta(min_length=1)]
+    """Word of that claim -> role. Of several that fit, the first here counts; whom none fits may do nothing."""
+    name_claim: Claim = "name"
+    """The claim with what the console calls somebody. In records they have the provider's name for them (`sub`)."""
+
+    def __post_init__(self) -> None:
+        """It is of some use, and the console can be come back to."""
+        super().__post_init__()
+        if self.audience is None and self.client_id is None:
+            raise ValueError("give `client_id`, so that people log in by it, or `audience`, for tokens of the API")
+        if self.client_id is not None:
+            if self.url is None:
+                raise ValueError("`url` is missing: the provider sends browsers back there from the login")
+            require_provider(self.url)
+            if "openid" not in self.scopes:
+                raise ValueError("`scopes` must have `openid`, or the provider says of nobody who it is")
 
 
 class Allowed(Settings, frozen=True):
@@ -121,8 +175,10 @@ class ControlConfig(Settings, frozen=True):
 
     listen: str = "127.0.0.1:8100"
     """Where nodes and people connect."""
+    tls: TlsSettings | None = None
+    """Its certificate; null: it speaks in the clear, to this machine alone or to a gateway."""
     behind_gateway: bool = False
-    """TLS ends in front of it; without, it listens on loopback alone."""
+    """TLS ends in front of it; without, and without `tls`, it listens on loopback alone."""
     admin: str | None = None
     """Where `/metrics`, `/livez` and `/readyz` are, for the operator alone, such as `127.0.0.1:9100`. null: nowhere."""
     admin_token: Secret | None = None
@@ -137,6 +193,8 @@ class ControlConfig(Settings, frozen=True):
     """The nodes, by fleet."""
     people: Annotated[dict[Name, Person], Meta(max_length=10_000)] = msgspec.field(default_factory=dict)
     """Who may ask and decide, by name."""
+    oidc: Oidc | None = None
+    """Who says who people are, besides their keys; null: nobody."""
     audit: AuditSettings = AuditSettings(dir="var/control-audit")
     """Where every act of people, and of the server itself, is kept."""
     alerts: AlertSettings = AlertSettings()
@@ -153,13 +211,14 @@ class ControlConfig(Settings, frozen=True):
     def __post_init__(self) -> None:
         """Addresses are some, and a node is of one fleet."""
         address = parse_address(self.listen)
-        if not address.loopback and not self.behind_gateway:
+        if not address.loopback and not self.behind_gateway and self.tls is None:
             raise ValueError(
-                f"`listen` is `{self.listen}`, where keys would be sent in the clear; listen on 127.0.0.1, or end TLS "
-                "in front of it and write `behind_gateway: true`"
+                f"`listen` is `{self.listen}`, where keys would be sent in the clear; give `tls`, listen on 127.0.0.1, "
+                "or end TLS in front of it and write `behind_gateway: true`"
             )
         if self.admin is not None and not parse_address(self.admin).loopback and self.admin_token is None:
             raise ValueError(f"`admin_token` is missing; it is needed since others can reach `{self.admin}`")
+        self._check_people()
         if self.file is None:
             if not self.store.startswith(("postgresql://", "postgres://")):
                 raise ValueError(f"`{self.store}` is no store; write `sqlite:var/control.db` or `postgresql://...`")
@@ -172,6 +231,35 @@ class ControlConfig(Settings, frozen=True):
             for node in fleet.nodes:
                 if found.setdefault(node, name) != name:
                     raise ValueError(f"node `{node}` is of the fleets `{found[node]}` and `{name}`; name it in one")
+
+    def _check_people(self) -> None:
+        """Nobody is two people: else one could approve of what they have asked for themselves."""
+        subjects: dict[str, str] = {}
+        for name, person in self.people.items():
+            if person.certificate is not None and (self.tls is None or self.tls.client_ca is None):
+                raise ValueError(f"`{name}` has a certificate, and no `tls.client_ca` says which can be trusted")
+            if self.oidc is None:
+                if person.subject is not None:
+                    raise ValueError(f"`{name}` has a `subject`, and there is no provider (`oidc`) that knows it")
+                continue
+            if PROVIDED in name:
+                raise ValueError(f"`{name}`: `{PROVIDED}` stands in names of the provider's people; take another name")
+            if person.subject is None:
+                raise ValueError(
+                    f"`{name}` may be somebody whom the provider knows, too, who could approve of their own; write "
+                    f"their `subject`, or `subject: {_NOBODY}` where a program has the key"
+                )
+            if person.subject != _NOBODY and subjects.setdefault(person.subject, name) != name:
+                raise ValueError(f"`{subjects[person.subject]}` and `{name}` have one `subject`; each person has one")
+
+    @property
+    def subjects(self) -> dict[str, str]:
+        """Who of `people` the provider knows: its name for them -> theirs."""
+        return {
+            person.subject: name
+            for name, person in self.people.items()
+            if person.subject is not None and person.subject != _NOBODY
+        }
 
     @property
     def file(self) -> str | None:

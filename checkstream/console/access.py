@@ -10,6 +10,7 @@ from __future__ import annotations
 import secrets
 import time
 from collections.abc import Callable, Mapping
+from typing import Literal
 from urllib.parse import urlsplit
 
 import msgspec
@@ -124,21 +125,33 @@ class Access:
             return None
         return self.begin(request, person)
 
+    def failed(self, request: BaseRequest) -> None:
+        """Count that somebody has come by another way and was not let in."""
+        self._guesses.wrong(_address(request), time.monotonic())
+
     def begin(self, request: BaseRequest, person: Person, lives_s: float = LIVES_S) -> str:
         """Begin a session of somebody who is known by now, however that came; return its cookie."""
         secret = secrets.token_urlsafe(32)
         self._sessions.begin(secret, time.monotonic(), person, lives_s)
-        return self._cookie(_session_name(request), secret, int(min(lives_s, LIVES_S)))
+        return self.cookie(_session_name(request), secret, int(min(lives_s, LIVES_S)))
 
     def log_out(self, request: BaseRequest) -> str:
         """End the session of a request; return the cookie that says so."""
         given = _cookies(request).get(_session_name(request))
         if given is not None:
             self._sessions.end(given)
-        return self._cookie(_session_name(request), "", 0)
+        return self.cookie(_session_name(request), "", 0)
 
-    def _cookie(self, name: str, value: str, seconds: int) -> str:
-        return _cookie(name, value, seconds) + ("; Secure" if self._secure else "")
+    def cookie(
+        self, name: str, value: str, seconds: int, *, below: str = "", site: Literal["Strict", "Lax"] = "Strict"
+    ) -> str:
+        """Return a cookie that scripts don't see, sent to what is `below` a path of the console."""
+        return _cookie(name, value, seconds, below, site) + ("; Secure" if self._secure else "")
+
+    @staticmethod
+    def cookies(request: BaseRequest) -> dict[str, str]:
+        """Return what cookies a browser has sent."""
+        return _cookies(request)
 
 
 def theme_of(request: BaseRequest) -> str:
@@ -154,8 +167,8 @@ def theme_cookie(theme: str) -> str | None:
     return _cookie(_THEME, "" if theme == "auto" else theme, 0 if theme == "auto" else _YEAR_S)
 
 
-def _cookie(name: str, value: str, seconds: int) -> str:
-    return f"{name}={value}; Path={ROOT}; Max-Age={seconds}; HttpOnly; SameSite=Strict"
+def _cookie(name: str, value: str, seconds: int, below: str = "", site: str = "Strict") -> str:
+    return f"{name}={value}; Path={ROOT}{below}; Max-Age={seconds}; HttpOnly; SameSite={site}"
 
 
 def _session_name(request: BaseRequest) -> str:

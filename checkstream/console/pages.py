@@ -45,7 +45,7 @@ class Frame(msgspec.Struct, frozen=True, kw_only=True):
 
     def why_not(self, act: Act) -> str:
         """Return why who looks may not do something; empty: they may. What a server refuses, pages show so."""
-        return "log in first" if self.person is None else objection(*self.person, act)
+        return "log in first" if self.person is None else objection(self.person.name, self.person.role, act)
 
 
 class Pages:

@@ -31,6 +31,8 @@ class Person(NamedTuple):
     """Empty: whoever has the token, or whoever reaches the listener where none is asked for."""
     role: Role | None = None
     """At a control server; a proxy knows no roles."""
+    called: str = ""
+    """What a provider of identities calls them; empty: they are called by their name."""
 
 
 class Sessions:

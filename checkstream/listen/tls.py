@@ -12,13 +12,15 @@ import asyncio
 import ssl
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Protocol
 
 from cryptography import x509
+from prometheus_client import Counter, Gauge
 
 from checkstream.config.identity import TlsSettings
 from checkstream.errors import CertificateUnusable, ConfigError, Fault
 from checkstream.telemetry.logs import Log
-from checkstream.telemetry.metrics import Metrics
+from checkstream.telemetry.metrics import Family
 
 LOOK_S = 1.0
 """A changed file is in use after so long, if somebody connects; or at the next connection."""
@@ -116,7 +118,19 @@ class ServerTls:
         return context, leaf.not_valid_after_utc.timestamp()
 
 
-def open_tls(settings: TlsSettings | None, face: str, log: Log, metrics: Metrics) -> ServerTls | None:
+class Counted(Protocol):
+    """Metrics of certificates."""
+
+    @property
+    def tls_ends(self) -> Family[Gauge]:
+        """When each ends, by face."""
+
+    @property
+    def tls_reloads(self) -> Family[Counter]:
+        """Changes, by face and outcome."""
+
+
+def open_tls(settings: TlsSettings | None, face: str, log: Log, metrics: Counted) -> ServerTls | None:
     """Return TLS with its files read; None: there is none. What becomes of them is logged and counted. Blocks.
 
     Args:

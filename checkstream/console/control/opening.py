@@ -10,6 +10,7 @@ from checkstream.console.access import Access, Door
 from checkstream.console.control.acts import ActPages
 from checkstream.console.control.alerts import AlertPages
 from checkstream.console.control.fleets import FleetPages
+from checkstream.console.control.provided import WAY, ProvidedPages
 from checkstream.console.control.rollouts import RolloutPages
 from checkstream.console.face import Console
 from checkstream.console.pages import Entry
@@ -18,6 +19,7 @@ from checkstream.console.sessions import Person
 from checkstream.control.server.acts import Acts
 from checkstream.control.server.alerting import Alerting
 from checkstream.control.server.fleets import Fleets
+from checkstream.control.server.provided import Provided
 from checkstream.listen import Callers
 from checkstream.telemetry.logs import Log
 
@@ -30,7 +32,14 @@ MENU = (
 
 
 def open_control_console(
-    shell: Shell, *, fleets: Fleets, acts: Acts, alerting: Alerting, audit: Path, now_ms: Callable[[], int]
+    shell: Shell,
+    *,
+    fleets: Fleets,
+    acts: Acts,
+    alerting: Alerting,
+    audit: Path,
+    now_ms: Callable[[], int],
+    provided: Provided | None,
 ) -> Console:
     """Return the console; nothing of it goes on before its `open`.
 
@@ -41,6 +50,7 @@ def open_control_console(
         alerting: What is wrong.
         audit: Folder of the chain in which acts stand.
         now_ms: The server's clock.
+        provided: Knows those who log in over a provider; None: nobody does.
     """
     return Console(
         shell,
@@ -49,18 +59,22 @@ def open_control_console(
             RolloutPages(shell, fleets, acts),
             AlertPages(shell, alerting, fleets, now_ms),
             ActPages(shell, fleets, audit),
+            *(() if provided is None else (ProvidedPages(shell, provided),)),
         ),
     )
 
 
-def control_shell(callers: Callers, roles: Mapping[str, Role], log: Log, *, secure: bool) -> Shell:
-    """Return what makes the pages, for people who are known by their keys.
+def control_shell(
+    callers: Callers, roles: Mapping[str, Role], log: Log, *, secure: bool, provided: bool = False
+) -> Shell:
+    """Return what makes the pages, for people who are known by their keys, or by a provider.
 
     Args:
         callers: Whose key it is.
         roles: What they may do, by name.
         log: Where it is told what nobody else is to know.
         secure: Browsers come by TLS alone.
+        provided: The login page leads to a provider, too.
     """
 
     def whose(key: str) -> Person | None:
@@ -73,5 +87,6 @@ def control_shell(callers: Callers, roles: Mapping[str, Role], log: Log, *, secu
         says="This console shows all nodes, and what people have them do. It takes your own key, as it was made by",
         code="checkstream control key",
         wrong="That is nobody's key. `people` of the control server's file has who may look.",
+        ways=(WAY,) if provided else (),
     )
     return Shell(Access(door, secure=secure), MENU, log)

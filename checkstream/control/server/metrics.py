@@ -11,7 +11,8 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import msgspec
-from prometheus_client import CollectorRegistry, Histogram, generate_latest
+from prometheus_client import CollectorRegistry, Gauge, Histogram, generate_latest
+from prometheus_client import Counter as Counts
 from prometheus_client.metrics_core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
@@ -26,7 +27,10 @@ STAGES = ("none", "proposed", "running", "done", "rolled_back")
 CHAIN_STATES = ("whole", "silent", "broken")
 OUTCOMES = ("all", "refused", "stopped", "failed")
 _TURNS = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 30.0)
-_API = next(spec for spec in OF_PROXIES if spec.name == "checkstream_api_seconds")
+_API, _TLS_ENDS, _TLS_RELOADS = (
+    next(spec for spec in OF_PROXIES if spec.name == name)
+    for name in ("checkstream_api_seconds", "checkstream_tls_ends_seconds", "checkstream_tls_reloads_total")
+)
 _OF_REVIEWS = ("rule_id", "week")
 
 SPECS = (
@@ -46,6 +50,8 @@ SPECS = (
     MetricSpec("checkstream_control_store_up", "gauge", "1: the store answers; 0: what it has is not told"),
     MetricSpec("checkstream_control_store_seconds", "histogram", "Time of a transaction", (), _TURNS),
     _API,
+    _TLS_ENDS,
+    _TLS_RELOADS,
 )
 
 
@@ -149,6 +155,10 @@ class ControlMetrics:
         self.store = Histogram(store.name, store.help, buckets=store.buckets, registry=self._registry)
         api = Histogram(_API.name, _API.help, _API.labels, buckets=_API.buckets, registry=self._registry)
         self.api = Family(api, len(_API.labels))
+        ends = Gauge(_TLS_ENDS.name, _TLS_ENDS.help, _TLS_ENDS.labels, registry=self._registry)
+        self.tls_ends = Family(ends, len(_TLS_ENDS.labels))
+        reloads = Counts(_TLS_RELOADS.name, _TLS_RELOADS.help, _TLS_RELOADS.labels, registry=self._registry)
+        self.tls_reloads = Family(reloads, len(_TLS_RELOADS.labels))
 
     def render(self, standing: Standing | None) -> bytes:
         """Return all metrics in the Prometheus text format; None: the store can't be read. Not for the event loop."""
