@@ -151,6 +151,7 @@ async def serve_control(config: ControlConfig, log: Log) -> AsyncIterator[str]:
             acts=acts,
             alerting=alerting,
             audit=Path(config.audit.dir),
+            telemetry=telemetry,
             now_ms=wall_ms,
             provided=provided,
         )

@@ -22,6 +22,8 @@ class Query(msgspec.Struct, frozen=True, kw_only=True):
     """`YYYY-MM-DDTHH:MM`, UTC, or a beginning of that."""
     until: str = ""
     """Likewise; what is of that time is wanted, too."""
+    node: str = ""
+    """Of many, where there are many."""
 
     @property
     def empty(self) -> bool:

@@ -29,6 +29,8 @@ class Entry(msgspec.Struct, frozen=True, kw_only=True):
     record: Record
     body: Body
     line: bytes
+    node: str = ""
+    """Whose it is; empty: this one's."""
 
 
 class New(msgspec.Struct, frozen=True, kw_only=True):

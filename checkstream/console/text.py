@@ -44,12 +44,12 @@ def number(value: float) -> str:
     return f"{round(value):,}"
 
 
-def seconds(value: float | None) -> str:
-    """Return a time as people read it: `0.4 ms`, `38 ms`, `1.2 s`; `-` for none."""
+def seconds(value: float | None, most: int = 5) -> str:
+    """Return a time as people read it: `0.4 ms`, `38 ms`, `1.2 s`; `-` for none, `> 5 s` beyond the last bin."""
     if value is None:
         return "-"
     if math.isinf(value):
-        return "> 5 s"
+        return f"> {most} s"
     if value < 0.001:
         return f"{value * 1000:.2f} ms"
     return f"{value * 1000:.3g} ms" if value < 1 else f"{value:.3g} s"

@@ -79,7 +79,7 @@ class Moved(msgspec.Struct, frozen=True):
             if sample == f"{name}_bucket":
                 end = float(dict(given)["le"])
                 bins[end] = bins.get(end, 0.0) + value
-        found = tuple(_quantile(sorted(bins.items()), share) for share in shares)
+        found = tuple(quantile(sorted(bins.items()), share) for share in shares)
         return Quantiles(self.total(f"{name}_count"), found)
 
 
@@ -91,7 +91,7 @@ class Quantiles(msgspec.Struct, frozen=True):
     """Beside each share; None: nothing was counted; infinite: it lies beyond the last bin."""
 
 
-def _quantile(bins: Sequence[tuple[float, float]], share: float) -> float | None:
+def quantile(bins: Sequence[tuple[float, float]], share: float) -> float | None:
     """Return a quantile of cumulated bins, taking values to lie evenly in each (as Prometheus does)."""
     total = bins[-1][1] if bins else 0.0
     if total <= 0:

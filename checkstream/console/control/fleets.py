@@ -31,14 +31,10 @@ class FleetPages(Topic):
         self._fleets = fleets
         self._acts = acts
         self.table = {
-            ("GET", ""): self._home,
             ("GET", "fleets"): self._list,
             ("GET", "fleets/"): self._show,
             ("POST", "allowances"): self._allow,
         }
-
-    async def _home(self, _: BaseRequest, __: str) -> StreamResponse:
-        return see_other("fleets")
 
     async def _list(self, request: BaseRequest, _: str) -> StreamResponse:
         shown = [await self._fleets.shown(name) for name in self._fleets.names]

@@ -9,7 +9,10 @@ from checkstream.config.control import Role
 from checkstream.console.access import Access, Door
 from checkstream.console.control.acts import ActPages
 from checkstream.console.control.alerts import AlertPages
+from checkstream.console.control.exchanges import ToldPages
 from checkstream.console.control.fleets import FleetPages
+from checkstream.console.control.live import FleetLivePages
+from checkstream.console.control.overview import TrafficPages
 from checkstream.console.control.provided import WAY, ProvidedPages
 from checkstream.console.control.rollouts import RolloutPages
 from checkstream.console.face import Console
@@ -20,10 +23,14 @@ from checkstream.control.server.acts import Acts
 from checkstream.control.server.alerting import Alerting
 from checkstream.control.server.fleets import Fleets
 from checkstream.control.server.provided import Provided
+from checkstream.control.server.telemetry import Telemetry
 from checkstream.listen import Callers
 from checkstream.telemetry.logs import Log
 
 MENU = (
+    Entry("overview", "", "Overview"),
+    Entry("live", "live", "Live"),
+    Entry("exchanges", "exchanges", "Exchanges"),
     Entry("fleets", "fleets", "Fleets"),
     Entry("rollouts", "rollouts", "Rollouts"),
     Entry("alerts", "alerts", "Alerts"),
@@ -38,6 +45,7 @@ def open_control_console(
     acts: Acts,
     alerting: Alerting,
     audit: Path,
+    telemetry: Telemetry,
     now_ms: Callable[[], int],
     provided: Provided | None,
 ) -> Console:
@@ -49,12 +57,16 @@ def open_control_console(
         acts: What people do.
         alerting: What is wrong.
         audit: Folder of the chain in which acts stand.
+        telemetry: What nodes have told of their exchanges.
         now_ms: The server's clock.
         provided: Knows those who log in over a provider; None: nobody does.
     """
     return Console(
         shell,
         (
+            TrafficPages(shell, fleets, telemetry, now_ms),
+            FleetLivePages(shell, fleets, telemetry),
+            ToldPages(shell, fleets, telemetry),
             FleetPages(shell, fleets, acts),
             RolloutPages(shell, fleets, acts),
             AlertPages(shell, alerting, fleets, now_ms),

@@ -5,15 +5,12 @@ from __future__ import annotations
 import msgspec
 from aiohttp.web import BaseRequest, Response, StreamResponse
 
-from checkstream.audit.bodies import body_of
-from checkstream.audit.chain import read
 from checkstream.console.facts import Facts, Places
 from checkstream.console.pages import Frame, Pages
 from checkstream.console.queries import Query, is_time
 from checkstream.console.records import Log
 from checkstream.console.serving.shell import Shell, Topic
-from checkstream.console.views.exchange import RAW_CHARS, exchange_of, row_of
-from checkstream.errors import AuditError
+from checkstream.console.views.exchange import line_of, row_of
 
 _MOST_CHARS = 200
 
@@ -61,15 +58,9 @@ class ExchangePages(Topic):
         line = self._log.line(chain, seq)
         if line is None:
             return None
-        view, fault = None, ""
-        try:
-            record = read(line)
-            view = exchange_of(record, body_of(record))
-        except AuditError as error:
-            fault = str(error)
-        raw = line.decode("utf-8", "replace")[:RAW_CHARS]
-        places = self._places
-        return pages.render("exchange", frame, view=view, fault=fault, raw=raw, chain=chain, seq=seq, places=places)
+        told = line_of(line)
+        view = {"view": told.view, "fault": told.fault, "raw": told.raw}
+        return pages.render("exchange", frame, chain=chain, seq=seq, places=self._places, **view)
 
 
 def query_of(request: BaseRequest) -> tuple[Query, list[str]]:

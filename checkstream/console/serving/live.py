@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import Callable
+from typing import Protocol
 
 import msgspec
 from aiohttp import hdrs
@@ -33,7 +34,26 @@ _WAITING = 64
 _ALIVE_S = 15.0
 _LIVES_S = 3600.0
 """Then the page asks anew."""
-_FIRST = 30
+FIRST = 30
+"""Exchanges that stand on a page when it comes."""
+
+
+class Follower(Protocol):
+    """Follows what comes. Its calls block."""
+
+    def begin(self) -> None:
+        """Go to where all stands now.
+
+        Raises:
+            AuditError: that can't be had.
+        """
+
+    def look(self) -> New:
+        """Return what is new since the last look.
+
+        Raises:
+            AuditError: that can't be had.
+        """
 
 
 class _Reader:
@@ -60,18 +80,15 @@ class _Reader:
         self.events.put_nowait(None)
 
 
-class LivePages(Topic):
-    """Shows exchanges as they end."""
+class Live:
+    """Sends what is new to the pages that are open."""
 
-    def __init__(self, shell: Shell, facts: Facts, log: Log) -> None:
-        """Read nothing yet."""
+    def __init__(self, shell: Shell, follower: Follower) -> None:
+        """Look at nothing yet."""
         self._shell = shell
-        self._facts = facts
-        self._log = log
-        self._tail = log.follow()
+        self._tail = follower
         self._readers: set[_Reader] = set()
         self._looking: asyncio.Task[None] | None = None
-        self.table = {("GET", "live"): self._show, ("GET", "live/events"): self._stream}
 
     async def close(self) -> None:
         """Let all pages go."""
@@ -86,22 +103,12 @@ class LivePages(Topic):
             with contextlib.suppress(asyncio.CancelledError):
                 await looking
 
-    async def _show(self, request: BaseRequest, _: str) -> StreamResponse:
-        query = _query_of(request)
-        status = await self._facts.shown()
-
-        def make(pages: Pages, frame: Frame) -> bytes:
-            rows = [_plain(row_of(entry.record, entry.body)) for entry in self._log.search(query, _FIRST).entries]
-            routes = sorted({route.name for route in status.routes})
-            return pages.render("live", frame, query=query, rows=rows, routes=routes)
-
-        return await self._shell.page(request, "live", make)
-
-    async def _stream(self, request: BaseRequest, _: str) -> StreamResponse:
+    async def stream(self, request: BaseRequest, query: Query) -> StreamResponse:
+        """Send what is new of what is wanted, for as long as the page is there."""
         if len(self._readers) >= MOST_READERS:
             return Response(status=429, text=f"{MOST_READERS} pages are open already; close one\n")
         transport = request.transport
-        reader = _Reader(_query_of(request), transport.abort if transport is not None else _nothing)
+        reader = _Reader(query, transport.abort if transport is not None else _nothing)
         self._readers.add(reader)
         connection_of(request).watch(reader.end, _nothing)
         try:
@@ -165,15 +172,49 @@ async def _next(reader: _Reader) -> bytes | None:
         return b":\n\n"
 
 
+class LivePages(Topic):
+    """Shows exchanges as they end."""
+
+    def __init__(self, shell: Shell, facts: Facts, log: Log) -> None:
+        """Read nothing yet."""
+        self._shell = shell
+        self._facts = facts
+        self._log = log
+        self._live = Live(shell, log.follow())
+        self.table = {("GET", "live"): self._show, ("GET", "live/events"): self._stream}
+
+    async def close(self) -> None:
+        """Let all pages go."""
+        await self._live.close()
+
+    async def _show(self, request: BaseRequest, _: str) -> StreamResponse:
+        query = query_of(request)
+        status = await self._facts.shown()
+
+        def make(pages: Pages, frame: Frame) -> bytes:
+            rows = [plain(row_of(entry.record, entry.body)) for entry in self._log.search(query, FIRST).entries]
+            routes = sorted({route.name for route in status.routes})
+            return pages.render("live", frame, query=query, rows=rows, routes=routes, nodes=())
+
+        return await self._shell.page(request, "live", make)
+
+    async def _stream(self, request: BaseRequest, _: str) -> StreamResponse:
+        return await self._live.stream(request, query_of(request))
+
+
 def event_of(new: New, query: Query) -> bytes | None:
     """Return what is new and wanted as an event; None: nothing is."""
-    wanted = [_plain(row_of(entry.record, entry.body)) for entry in new.entries if query.fits(entry.record, entry.body)]
+    wanted = [
+        plain(row_of(entry.record, entry.body, entry.node))
+        for entry in new.entries
+        if query.node in ("", entry.node) and query.fits(entry.record, entry.body)
+    ]
     if not wanted and not new.left_out:
         return None
     return _event("rows", {"rows": wanted, "left_out": new.left_out})
 
 
-def _plain(row: Row) -> Row:
+def plain(row: Row) -> Row:
     """Return a row whose texts can be shown as they are."""
     return msgspec.structs.replace(
         row,
@@ -192,8 +233,9 @@ def _event(name: str, value: object) -> bytes:
     return b"event: " + name.encode() + b"\ndata: " + msgspec.json.encode(value) + b"\n\n"
 
 
-def _query_of(request: BaseRequest) -> Query:
-    given = {name: request.query.get(name, "").strip()[:200] for name in ("route", "rule", "action")}
+def query_of(request: BaseRequest) -> Query:
+    """Return what the fields of an address ask for; what is very long is cut."""
+    given = {name: request.query.get(name, "").strip()[:200] for name in ("route", "rule", "action", "node")}
     return Query(**given)
 
 

@@ -23,6 +23,7 @@ from checkstream.errors import (
     NotReady,
     RequestInvalid,
     ThingUnknown,
+    TookTooLong,
 )
 from checkstream.telemetry.logs import Log
 
@@ -37,6 +38,7 @@ _STATUS: Mapping[type[CheckstreamError], int] = {
     ActConflicts: 409,
     ControlUnusable: 503,
     NotReady: 503,
+    TookTooLong: 503,
 }
 
 Handler = Callable[[BaseRequest, str], Awaitable[StreamResponse]]

@@ -17,13 +17,15 @@ function classed(made, name) {
 
 function rowOf(row) {
   const link = cell("a", cell("code", row.stream || "-"));
-  link.href = `/console/exchanges/${encodeURIComponent(row.chain)}/${encodeURIComponent(row.seq)}`;
+  const place = row.node ? [row.node, row.chain, row.seq] : [row.chain, row.seq];
+  link.href = `/console/exchanges/${place.map(encodeURIComponent).join("/")}`;
   const head = cell("th", link);
   head.scope = "row";
   return cell("tr",
     classed(cell("td", row.time.slice(11, 23)), "when"),
     cell("td", classed(cell("span", row.action), "tag " + (KINDS[row.action] || "plain"))), head,
-    cell("td", cell("bdi", row.rules.join(" "))), cell("td", row.outcome), cell("td", cell("bdi", row.route)), classed(cell("td", row.held_ms), "n"), cell("td", cell("bdi", row.notes.join(", "))));
+    cell("td", cell("bdi", row.rules.join(" "))), cell("td", row.outcome), cell("td", cell("bdi", row.route)), classed(cell("td", row.held_ms), "n"), cell("td", cell("bdi", row.notes.join(", "))),
+    ...(row.node ? [cell("td", cell("bdi", row.node))] : []));
 }
 
 document.addEventListener("DOMContentLoaded", () => {

@@ -63,6 +63,27 @@ async function signed(head, pem) {
   return name;
 }
 
+async function written(given, tell) {  // the record itself
+  const record = read(unbase64(given.line));
+  const { hash: said, prev, ...rest } = record;
+  const hash = await link(unhex(prev), await sha256(Uint8Array.of(0), utf8(canonical(rest))));
+  if (hex(hash) !== said) throw new Error(`what it says hashes to ${hex(hash).slice(0, 16)}…, and not to ${said.slice(0, 16)}…`);
+  tell("good", `What the record says has the hash that it says: ${said.slice(0, 16)}…`);
+  return [record, hash];
+}
+
+async function linked(given, tell) {  // of a record whose content has stayed where it was written, the digest of it
+  const record = given.private;
+  if (record.prev === null) {
+    tell("open", "The record before is not kept any more, so nothing shows that this one follows it.");
+    return [record, unhex(record.hash)];
+  }
+  const hash = await link(unhex(record.prev), unhex(record.digest));
+  if (hex(hash) !== record.hash) throw new Error(`its digest and the record before lead to ${hex(hash).slice(0, 16)}…, and not to ${record.hash.slice(0, 16)}…`);
+  tell("good", `The digest of its content links to the record before, and gives its hash: ${record.hash.slice(0, 16)}…`);
+  return [record, hash];
+}
+
 const TAGS = { good: "good", bad: "bad", open: "fair" };
 const WORDS = { good: "holds", bad: "does not hold", open: "not known" };
 
@@ -93,11 +114,8 @@ async function prove(place) {
   const given = await answer.json();
   let record, hash;
   try {
-    record = read(unbase64(given.line));
-    const { hash: said, prev, ...rest } = record;
-    hash = await link(unhex(prev), await sha256(Uint8Array.of(0), utf8(canonical(rest))));
-    if (hex(hash) !== said) throw new Error(`what it says hashes to ${hex(hash).slice(0, 16)}…, and not to ${said.slice(0, 16)}…`);
-    tell("good", `What the record says has the hash that it says: ${said.slice(0, 16)}…`);
+    const prove = given.private ? linked : written;
+    [record, hash] = await prove(given, tell);
   } catch (error) {
     tell("bad", sentence(`The record and its hash: ${error.message}`));
     return end("bad", "This record was changed after it was written. Do not rely on it.");
@@ -132,7 +150,7 @@ async function prove(place) {
     tell("bad", sentence(`The head's signature: ${error.message}`));
     return end("bad", "The head behind this record is not signed by the log's key.");
   }
-  return end("good", "It is what was written: its hash, the way to a signed head, and the signature hold.");
+  return end("good", given.private ? "It stands in the log as it was signed; what it says has stayed on its node." : "It is what was written: its hash, the way to a signed head, and the signature hold.");
 }
 
 document.addEventListener("DOMContentLoaded", () => {

@@ -7,8 +7,9 @@ from collections.abc import Sequence
 
 import msgspec
 
-from checkstream.audit.bodies import Body, StreamTold, VerdictTold, short
-from checkstream.audit.chain import Record
+from checkstream.audit.bodies import Body, StreamTold, VerdictTold, body_of, short
+from checkstream.audit.chain import Record, read
+from checkstream.errors import AuditError
 
 
 class Row(msgspec.Struct, frozen=True, kw_only=True):
@@ -24,9 +25,11 @@ class Row(msgspec.Struct, frozen=True, kw_only=True):
     rules: tuple[str, ...]
     held_ms: str
     notes: tuple[str, ...]
+    node: str = ""
+    """Whose; empty: this one's."""
 
 
-def row_of(record: Record, body: Body) -> Row:
+def row_of(record: Record, body: Body, node: str = "") -> Row:
     """Return a record as a row: an exchange, or what passed unread."""
     told = body.record
     notes = [f"{len(told.unscanned)} not read"] if told.unscanned else []
@@ -44,6 +47,7 @@ def row_of(record: Record, body: Body) -> Row:
         rules=told.rules,
         held_ms=short(str(told.held_ms)) if record.kind == "stream" else "",
         notes=tuple(notes),
+        node=node,
     )
 
 
@@ -104,3 +108,23 @@ def exchange_of(record: Record, body: Body) -> Exchange:
     """Return the view of a record."""
     raw = json.dumps(msgspec.to_builtins(record), indent=2, ensure_ascii=False)
     return Exchange(row=row_of(record, body), body=body, strips=strips_of(body.record), raw=raw[:RAW_CHARS])
+
+
+class Line(msgspec.Struct, frozen=True, kw_only=True):
+    """A line of a log, whatever it is."""
+
+    view: Exchange | None
+    """None: it is no record."""
+    fault: str
+    """Why it is none."""
+    raw: str
+
+
+def line_of(line: bytes) -> Line:
+    """Return the view of a line as it stands in a log."""
+    raw = line.decode("utf-8", "replace")[:RAW_CHARS]
+    try:
+        record = read(line)
+        return Line(view=exchange_of(record, body_of(record)), fault="", raw=raw)
+    except AuditError as error:
+        return Line(view=None, fault=str(error), raw=raw)

@@ -104,6 +104,11 @@ class Fleets:
         """Names of the fleets."""
         return (*self._fleets,)
 
+    @property
+    def nodes(self) -> dict[str, tuple[str, ...]]:
+        """Fleet -> its nodes."""
+        return {name: (*fleet.nodes,) for name, fleet in self._fleets.items()}
+
     async def shown(self, name: str) -> FleetShown:
         """Return how a fleet stands.
 

@@ -7,9 +7,11 @@ from collections.abc import Callable, Collection, Mapping
 
 import msgspec
 
-from checkstream.control.server import arrivals, traffic
-from checkstream.control.server.database import Database
-from checkstream.control.server.traffic import ChainShown, Decided, Exchanged, Filter, Proof, Rates
+from checkstream.control.server import arrivals, counted, logs, traffic
+from checkstream.control.server.counted import Scope, Slots
+from checkstream.control.server.database import Database, Session
+from checkstream.control.server.logs import Place, Stand, Told, Vouched
+from checkstream.control.server.traffic import ChainShown, Decided, Exchanged, Filter, Proof, Rates, Troubled
 from checkstream.control.telemetry.delivery import MOST_BYTES, Delivery, Received, read_delivery
 from checkstream.control.telemetry.packing import unpacked
 from checkstream.errors import RequestInvalid
@@ -73,6 +75,56 @@ class Telemetry:
     async def rates(self, nodes: Collection[str], since_ms: int) -> Rates:
         """Return what some nodes did from a moment on (see `traffic.rates`)."""
         return await self._database.ask(lambda session: traffic.rates(session, nodes, since_ms))
+
+    async def found(self, wanted: Filter) -> tuple[list[Exchanged], str, dict[Place, tuple[str, ...]]]:
+        """Return a page of exchanges, what asks for the next, and the rules that fired in each."""
+
+        def find(session: Session) -> tuple[list[Exchanged], str, dict[Place, tuple[str, ...]]]:
+            page, after = traffic.exchanges(session, wanted)
+            return page, after, logs.rules_of(session, [(one.node, one.chain, one.seq) for one in page])
+
+        return await self._database.ask(find)
+
+    async def told(self, place: Place) -> tuple[Told, bool] | None:
+        """Return a record, and whether the one behind it has come, too; None: it has not come itself."""
+
+        def find(session: Session) -> tuple[Told, bool] | None:
+            node, chain, seq = place
+            record = logs.told(session, place)
+            return None if record is None else (record, logs.told(session, (node, chain, seq + 1)) is not None)
+
+        return await self._database.ask(find)
+
+    async def proof(self, place: Place) -> tuple[Told, Vouched] | None:
+        """Return a record and the way to a head that vouches for it; None: it has not come."""
+
+        def find(session: Session) -> tuple[Told, Vouched] | None:
+            record = logs.told(session, place)
+            return None if record is None else (record, logs.vouched(session, place))
+
+        return await self._database.ask(find)
+
+    async def counted(self, scope: Scope) -> Slots:
+        """Return what was counted by slots of time (see `counted.counted`)."""
+        return await self._database.ask(lambda session: counted.counted(session, scope))
+
+    async def routes(self) -> list[str]:
+        """Return the routes of which anything was counted in the last week."""
+        since = (self._now_ms() - 7 * _DAY_MS) // 60_000
+        return await self._database.ask(lambda session: counted.routes(session, since))
+
+    async def troubled(self) -> list[Troubled]:
+        """Return which chains are broken, and which are silent (see `traffic.troubled`)."""
+        before_ms = self._now_ms() - self._silent_ms
+        return await self._database.ask(lambda session: traffic.troubled(session, before_ms))
+
+    def stand(self) -> Stand:
+        """Return how far all chains have come. Blocks."""
+        return self._database.ask_at_once(logs.stand)
+
+    def news(self, since: Stand, most: int) -> tuple[list[Told], int, Stand]:
+        """Return what has come since (see `logs.news`). Blocks."""
+        return self._database.ask_at_once(lambda session: logs.news(session, since, most))
 
     async def look(self) -> None:
         """Note who is silent, and let go of what is old: in small steps, so that deliveries don't wait.

@@ -21,6 +21,8 @@ _BROKEN_MS = 24 * 3_600_000
 class Filter(msgspec.Struct, frozen=True, kw_only=True):
     """Which exchanges, or decisions; empty: whichever."""
 
+    stream: str = ""
+    """Of exchanges: this one, or those whose ids begin so."""
     node: str = ""
     route: str = ""
     caller: str = ""
@@ -160,6 +162,8 @@ def exchanges(session: Session, wanted: Filter) -> tuple[list[Exchanged], str]:
         RequestInvalid: `before` is of no page.
     """
     where = _where(wanted, "r", {"outcome": wanted.outcome})
+    if wanted.stream:
+        where = _with_stream(session, where, as_kept(wanted.stream))
     if wanted.rule:
         where.values.append(as_kept(wanted.rule))
         of_rule = _SELDOM if _fires_seldom(session, wanted.rule) else _OFTEN
@@ -173,6 +177,13 @@ def exchanges(session: Session, wanted: Filter) -> tuple[list[Exchanged], str]:
     page = [_exchanged(row) for row in rows[: wanted.most]]
     last = page[-1] if len(rows) > wanted.most else None
     return page, "" if last is None else _cursor(last.at_ms, last.node, last.chain, last.seq)
+
+
+def _with_stream(session: Session, where: _Where, stream: str) -> _Where:
+    """Ask for a stream besides: by the index if there is one of just this id."""
+    if session.execute("select 1 from records where stream = ? limit 1", (stream,)):
+        return _Where(f"{where.text} and r.stream = ?", [*where.values, stream])
+    return _Where(f"{where.text} and substr(r.stream, 1, ?) = ?", [*where.values, len(stream), stream])
 
 
 _SELDOM = " and (r.node, r.chain, r.seq) in (select d.node, d.chain, d.seq from decisions d where d.rule_id = ?)"
