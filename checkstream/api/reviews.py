@@ -10,18 +10,14 @@ from msgspec import Meta
 from checkstream.api.operation import Operation
 from checkstream.control.review.judging import Outcome
 from checkstream.control.review.terms import Item, Word
+from checkstream.control.server.asked import Asked, FlagAsked, LabelAsked
 from checkstream.control.server.people import People
 from checkstream.control.server.reviewing import Figures, Open, Reviewing
 
 _SECONDS = 30.0
-_Id = Annotated[str, Meta(min_length=1, max_length=200)]
 
 
-class _Asked(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A request; unknown fields are refused."""
-
-
-class ReviewsAsked(_Asked, frozen=True, kw_only=True):
+class ReviewsAsked(Asked, frozen=True, kw_only=True):
     """What waits for the word of who asks."""
 
     rule: Annotated[str, Meta(max_length=200)] = ""
@@ -35,31 +31,17 @@ class Reviews(msgspec.Struct, frozen=True, kw_only=True):
     items: tuple[Open, ...]
 
 
-class LabelAsked(_Asked, frozen=True, kw_only=True):
-    """What somebody says of an item."""
-
-    item: _Id
-    word: Word
-
-
-class FlagAsked(_Asked, frozen=True, kw_only=True):
-    """What people should look at."""
-
-    stream: _Id
-    rule: _Id
-
-
 class Flagged(msgspec.Struct, frozen=True, kw_only=True):
     """The item that it became, or was."""
 
     item: str
 
 
-class FiguresAsked(_Asked, frozen=True, kw_only=True):
+class FiguresAsked(Asked, frozen=True, kw_only=True):
     """The query of `GET /v1/reviews/figures`: nothing."""
 
 
-class SettledAsked(_Asked, frozen=True, kw_only=True):
+class SettledAsked(Asked, frozen=True, kw_only=True):
     """The query of `GET /v1/reviews/settled`: nothing."""
 
 
@@ -108,7 +90,7 @@ class ReviewsApi:
         return Reviews(items=tuple(await self._reviewing.open(who, asked.rule, asked.most)))
 
     async def _label(self, asked: LabelAsked, name: str | None) -> Outcome:
-        return await self._reviewing.label(self._people.asker(name, "review"), asked.item, asked.word)
+        return await self._reviewing.label(self._people.asker(name, "review"), asked.item, asked.word, asked.note)
 
     async def _flag(self, asked: FlagAsked, name: str | None) -> Flagged:
         self._people.asker(name, "review")

@@ -18,6 +18,7 @@ import checkstream
 from checkstream.api.alerts import AlertsApi
 from checkstream.api.control import ABOUT, NodesApi
 from checkstream.api.face import Face
+from checkstream.api.gate_runs import GateRunsApi
 from checkstream.api.nodes import Nodes
 from checkstream.api.repository import BUNDLES, RepositoryFiles
 from checkstream.api.reviews import ReviewsApi
@@ -36,6 +37,7 @@ from checkstream.console.control import control_shell, open_control_console
 from checkstream.control.server.acts import Acts
 from checkstream.control.server.database import Database, open_database
 from checkstream.control.server.fleets import Fleets
+from checkstream.control.server.gate_runs import GateRuns
 from checkstream.control.server.measured import measured
 from checkstream.control.server.metrics import ControlMetrics
 from checkstream.control.server.people import People
@@ -115,6 +117,7 @@ async def serve_control(config: ControlConfig, log: Log) -> AsyncIterator[str]:
             silent_s=config.silent_s,
         )
         reviewing = Reviewing(database, wall_ms, per_day=config.review_per_day, keep_days=config.retention_days)
+        gate_runs = GateRuns(database, config.fleets, wall_ms)
         admission = Admission(streams=_REQUESTS, held_bytes=_HELD_BYTES)
         topics = (
             NodesApi(fleets, roles),
@@ -122,6 +125,7 @@ async def serve_control(config: ControlConfig, log: Log) -> AsyncIterator[str]:
             AlertsApi(alerting, roles),
             TelemetryApi(telemetry, roles),
             ReviewsApi(reviewing, roles),
+            GateRunsApi(gate_runs, roles),
         )
         tls = await asyncio.to_thread(open_tls, config.tls, "control", log, metrics)
         face = Face(
@@ -152,6 +156,8 @@ async def serve_control(config: ControlConfig, log: Log) -> AsyncIterator[str]:
             alerting=alerting,
             audit=Path(config.audit.dir),
             telemetry=telemetry,
+            reviewing=reviewing,
+            gate_runs=gate_runs,
             now_ms=wall_ms,
             provided=provided,
         )

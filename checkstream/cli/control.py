@@ -29,6 +29,8 @@ _EXAMPLES = """examples:
   checkstream control review 3f0e12ab... wrong
   checkstream control reviewed --texts exchanges.jsonl --as cases > tests.yaml
 
+  checkstream gate --reports reports/ && checkstream control tell reports/report.json --fleet shop
+
 The guide is checkstream/control/README.md.
 """
 
@@ -69,6 +71,9 @@ def add_arguments(parser: Parser) -> None:
     allow.add_argument("value", metavar="VALUE", help="a digest, as events and `status --json` show it")
     allow.add_argument("--remove", action="store_true", help="they may no longer")
     _add_watching(commands)
+    tell = _asking(commands, "tell", "tell the server what a run of the gate came to")
+    tell.add_argument("report", metavar="FILE", type=Path, help="the `report.json` that `gate --reports` wrote")
+    tell.add_argument("--fleet", metavar="FLEET", help="whose model it is (default: no fleet's)")
     events = _asking(commands, "events", "show what has happened")
     events.add_argument("fleet", metavar="FLEET", nargs="?", help="to this fleet alone")
     events.add_argument("--most", metavar="N", type=int, default=50, help="the last so many (default: 50)")
@@ -121,9 +126,9 @@ def run(args: argparse.Namespace) -> int:
         return _serve(args.config)
     if command == "key":
         return _key()
-    from checkstream.cli import control_ask, control_review  # noqa: PLC0415 - who serves asks nobody
+    from checkstream.cli import control_ask, control_gate, control_review  # noqa: PLC0415 - who serves asks nobody
 
-    where = control_review if command in _OF_REVIEW else control_ask
+    where = control_review if command in _OF_REVIEW else control_gate if command == "tell" else control_ask
     found: int = getattr(where, "move" if command in {"approve", "promote", "rollback"} else command)(args)
     return found
 

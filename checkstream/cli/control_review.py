@@ -12,7 +12,7 @@ import msgspec
 
 from checkstream.cli.control_ask import ask
 from checkstream.cli.results import safe, write_json
-from checkstream.control.review.exporting import cases, rows
+from checkstream.control.review.exporting import cases, rows, with_texts
 from checkstream.control.review.judging import Outcome
 from checkstream.control.review.precision import WEEK_S
 from checkstream.control.review.terms import Item, Word
@@ -125,10 +125,7 @@ def reviewed(args: argparse.Namespace) -> int:
     """
     texts = _texts(args)
     settled = msgspec.convert(ask(args, "GET", "/v1/reviews/settled"), _Settled)
-    items = [
-        msgspec.structs.replace(item, text=texts[item.stream], masked=False) if item.stream in texts else item
-        for item in settled.items
-    ]
+    items = with_texts(settled.items, texts)
     made = (cases if args.form == "cases" else rows)(items, settled.words)
     sys.stdout.buffer.write(made.content)
     sys.stdout.flush()

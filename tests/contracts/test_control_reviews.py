@@ -141,3 +141,25 @@ async def test_what_is_old_goes_with_what_was_said_of_it(world: World) -> None:
         lambda s: (s.execute("select * from review_items"), s.execute("select * from review_labels"))
     )
     assert left == ([], [])
+
+
+async def test_notes_stand_beside_words_and_models_are_told_apart(world: World) -> None:
+    reviewing = world.reviewing()
+    await world.tell(3)
+    await world.database.transact(lambda s: s.execute("update decisions set model = 'tox@1' where seq < 3"))
+    await reviewing.draw()
+    items = await reviewing.open(ANN, "", 9)
+    assert sorted(item.model for item in items) == ["", "tox@1", "tox@1"]
+    for who, word in ((ANN, "right"), (BEN, "right")):
+        for item in items:
+            await reviewing.label(who, item.id, word, f"{who.name} says\x00 {'x' * 600}")  # type: ignore[arg-type]
+    await reviewing.label(BEN, items[0].id, "wrong", "on second thoughts")
+    figures = await reviewing.figures()
+    assert [(each.rule, each.reviewed) for each in figures.precision] == [("PII-1", 2)]
+    assert [(each.model, each.rule) for each in figures.models] == [("tox@1", "")]
+    spoken = {each.id: each for each in await reviewing.spoken(9)}
+    assert [(said.who, said.word) for said in spoken[items[0].id].labels] == [("ann", "right"), ("ben", "wrong")]
+    assert spoken[items[0].id].labels[1].note == "on second thoughts"
+    assert len(spoken[items[1].id].labels[0].note) == 500
+    assert spoken[items[1].id].outcome.word == "right"
+    assert len(await reviewing.spoken(2)) == 2

@@ -14,6 +14,8 @@ from checkstream.console.control.fleets import FleetPages
 from checkstream.console.control.live import FleetLivePages
 from checkstream.console.control.overview import TrafficPages
 from checkstream.console.control.provided import WAY, ProvidedPages
+from checkstream.console.control.quality import GradePages
+from checkstream.console.control.review import ReviewPages
 from checkstream.console.control.rollouts import RolloutPages
 from checkstream.console.face import Console
 from checkstream.console.pages import Entry
@@ -22,7 +24,9 @@ from checkstream.console.sessions import Person
 from checkstream.control.server.acts import Acts
 from checkstream.control.server.alerting import Alerting
 from checkstream.control.server.fleets import Fleets
+from checkstream.control.server.gate_runs import GateRuns
 from checkstream.control.server.provided import Provided
+from checkstream.control.server.reviewing import Reviewing
 from checkstream.control.server.telemetry import Telemetry
 from checkstream.listen import Callers
 from checkstream.telemetry.logs import Log
@@ -31,6 +35,8 @@ MENU = (
     Entry("overview", "", "Overview"),
     Entry("live", "live", "Live"),
     Entry("exchanges", "exchanges", "Exchanges"),
+    Entry("review", "review", "Review"),
+    Entry("quality", "quality", "Quality"),
     Entry("fleets", "fleets", "Fleets"),
     Entry("rollouts", "rollouts", "Rollouts"),
     Entry("alerts", "alerts", "Alerts"),
@@ -46,6 +52,8 @@ def open_control_console(
     alerting: Alerting,
     audit: Path,
     telemetry: Telemetry,
+    reviewing: Reviewing,
+    gate_runs: GateRuns,
     now_ms: Callable[[], int],
     provided: Provided | None,
 ) -> Console:
@@ -55,9 +63,11 @@ def open_control_console(
         shell: Makes its pages.
         fleets: What nodes have said.
         acts: What people do.
+        telemetry: What nodes have told of their exchanges.
+        reviewing: What people say of it.
+        gate_runs: What runs of the gate came to.
         alerting: What is wrong.
         audit: Folder of the chain in which acts stand.
-        telemetry: What nodes have told of their exchanges.
         now_ms: The server's clock.
         provided: Knows those who log in over a provider; None: nobody does.
     """
@@ -67,6 +77,8 @@ def open_control_console(
             TrafficPages(shell, fleets, telemetry, now_ms),
             FleetLivePages(shell, fleets, telemetry),
             ToldPages(shell, fleets, telemetry),
+            ReviewPages(shell, reviewing),
+            GradePages(shell, fleets, telemetry, gate_runs, now_ms),
             FleetPages(shell, fleets, acts),
             RolloutPages(shell, fleets, acts),
             AlertPages(shell, alerting, fleets, now_ms),

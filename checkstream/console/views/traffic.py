@@ -92,11 +92,11 @@ class Traffic(msgspec.Struct, frozen=True, kw_only=True):
         return not (self.exchanges or self.passed)
 
 
-def asked_of(given: Mapping[str, str]) -> Asked:
+def asked_of(given: Mapping[str, str], usual: str = "hour") -> Asked:
     """Return what an address asks for; what it can't be is left out."""
     named = {name: given.get(name, "").strip()[:200] for name in ("fleet", "node", "route")}
     span = given.get("span", "")
-    return Asked(**named, span=span if span in SPANS else "hour")
+    return Asked(**named, span=span if span in SPANS else usual)
 
 
 def scope_of(asked: Asked, fleets: Mapping[str, Collection[str]], now_ms: int) -> Scope:

@@ -14,8 +14,41 @@ import yaml
 
 from checkstream.control.review.judging import outcome
 from checkstream.control.review.terms import Item, Word
+from checkstream.errors import RequestInvalid
 
 _MAX_NAME = 200
+
+
+def with_texts(items: Iterable[Item], texts: Mapping[str, str]) -> list[Item]:
+    """Return items with the texts that somebody has, stream -> text; others stay without."""
+    return [
+        msgspec.structs.replace(item, text=texts[item.stream], masked=False) if item.stream in texts else item
+        for item in items
+    ]
+
+
+def texts_of(lines: str) -> dict[str, str]:
+    """Return the texts of lines of JSON with `stream` and `text`: stream -> text.
+
+    Raises:
+        RequestInvalid: a line is none; says which.
+    """
+    found: dict[str, str] = {}
+    for number, line in enumerate(lines.split("\n"), 1):
+        if line.strip():
+            try:
+                told = msgspec.json.decode(line, type=_Text)
+            except (msgspec.DecodeError, UnicodeEncodeError) as error:
+                raise RequestInvalid(
+                    f'line {number} of the texts is not `{{"stream": ..., "text": ...}}`: {error}'
+                ) from error
+            found[told.stream] = told.text
+    return found
+
+
+class _Text(msgspec.Struct, frozen=True):
+    stream: str
+    text: str
 
 
 class Export(msgspec.Struct, frozen=True):

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
+from typing import Literal
 
 import msgspec
 
@@ -21,9 +22,12 @@ _Z = 1.96
 
 
 class Precision(msgspec.Struct, frozen=True, kw_only=True):
-    """How often one rule was right in one week."""
+    """How often one rule, or all that one model has scored, was right in one week."""
 
-    rule: str
+    rule: str = ""
+    """Empty: of a model."""
+    model: str = ""
+    """`name@version`; empty: of a rule."""
     week: int
     """Whole weeks since 1970-01-01."""
     reviewed: int
@@ -38,23 +42,26 @@ class Precision(msgspec.Struct, frozen=True, kw_only=True):
     """Its 95 % interval."""
 
 
-def precision(items: Iterable[Item], words: Mapping[str, Mapping[str, Word]]) -> tuple[Precision, ...]:
+def precision(
+    items: Iterable[Item], words: Mapping[str, Mapping[str, Word]], by: Literal["rule", "model"] = "rule"
+) -> tuple[Precision, ...]:
     """Return the precision of each rule in each week that has items that are settled, sorted.
 
     Args:
         items: What was reviewed.
         words: Item -> person -> word.
+        by: Of each rule, or of each model that has scored.
     """
     settled: dict[tuple[str, int], list[tuple[float, Word]]] = defaultdict(list)
     for item in items:
         word = outcome(words.get(item.id, {})).word
         if item.queue == "sampled" and word is not None and item.share > 0:
-            settled[item.rule, int(item.at_s // WEEK_S)].append((1 / item.share, word))
-    found = (_of(rule, week, counted) for (rule, week), counted in sorted(settled.items()))
+            settled[getattr(item, by), int(item.at_s // WEEK_S)].append((1 / item.share, word))
+    found = (_of(by, name, week, counted) for (name, week), counted in sorted(settled.items()) if name)
     return tuple(each for each in found if each is not None)
 
 
-def _of(rule: str, week: int, counted: list[tuple[float, Word]]) -> Precision | None:
+def _of(by: str, name: str, week: int, counted: list[tuple[float, Word]]) -> Precision | None:
     told = [(weight, word == "right") for weight, word in counted if word != "unsure"]
     if not told:
         return None
@@ -64,7 +71,7 @@ def _of(rule: str, week: int, counted: list[tuple[float, Word]]) -> Precision | 
     worth = total * total / math.fsum(weight * weight for weight, _ in told)
     low, high = wilson.interval(value, worth, _Z)
     return Precision(
-        rule=rule,
+        **{by: name},
         week=week,
         reviewed=len(told),
         right=sum(right for _, right in told),

@@ -27,6 +27,8 @@ class Item(msgspec.Struct, frozen=True, kw_only=True):
     action: str
     stage: str
     """ingress, midstream or egress."""
+    model: str = ""
+    """`name@version` of the model that has scored; empty: none did."""
     detector: str = ""
     """`model.label` of a classifier that the rule asked; empty: none."""
     score: float | None = None

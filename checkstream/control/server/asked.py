@@ -7,9 +7,11 @@ from typing import Annotated
 import msgspec
 from msgspec import Meta
 
+from checkstream.control.review.terms import Word
 from checkstream.control.server.allowed import Kind
 
 Name = Annotated[str, Meta(max_length=64)]
+Id = Annotated[str, Meta(min_length=1, max_length=200)]
 _Value = Annotated[str, Meta(min_length=1, max_length=200, pattern=r"\A[!-~]+\Z")]
 _Reason = Annotated[str, Meta(max_length=1000)]
 _Number = Annotated[int, Meta(ge=1, le=2**53 - 1)]
@@ -53,6 +55,22 @@ class SilenceAsked(Asked, frozen=True, kw_only=True):
     seconds: Annotated[int, Meta(ge=1, le=30 * 86_400)]
     reason: Annotated[str, Meta(min_length=1, max_length=500)]
     """Why; others read it."""
+
+
+class LabelAsked(Asked, frozen=True, kw_only=True):
+    """What somebody says of an item of the review."""
+
+    item: Id
+    word: Word
+    note: Annotated[str, Meta(max_length=500)] = ""
+    """Why; others read it."""
+
+
+class FlagAsked(Asked, frozen=True, kw_only=True):
+    """What people should look at."""
+
+    stream: Id
+    rule: Id
 
 
 class EndAsked(Asked, frozen=True, kw_only=True):

@@ -15,7 +15,7 @@ from checkstream.config.control import PROVIDED, Oidc, Role
 from checkstream.errors import ActForbidden
 from checkstream.listen.tokens import claimed, words_of
 
-Act = Literal["view", "allow", "disallow", "rollout", "approve", "promote", "rollback", "silence", "review"]
+Act = Literal["view", "allow", "disallow", "rollout", "approve", "promote", "rollback", "silence", "review", "tell"]
 ACTS: tuple[Act, ...] = get_args(Act)
 ROLES: tuple[Role, ...] = get_args(Role)
 MAY: Mapping[Act, frozenset[Role]] = {
@@ -28,6 +28,7 @@ MAY: Mapping[Act, frozenset[Role]] = {
     "rollback": frozenset({"org_admin", "risk_officer", "engineer"}),
     "silence": frozenset({"org_admin", "risk_officer", "engineer"}),
     "review": frozenset({"risk_officer", "engineer", "analyst"}),
+    "tell": frozenset({"org_admin", "risk_officer", "engineer"}),
 }
 """To take a rollout back is for many, since it is urgent; to say what may run, for those who answer for it."""
 

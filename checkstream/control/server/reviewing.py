@@ -27,8 +27,8 @@ _BATCH = 2000
 _WEEKS = 12
 """That precision is told of."""
 _MOST_ITEMS = 100_000
-_DECISION = "at_ms, chain, node, stream, route, rule_id, action, mode, stage, policy, confidence_ppm"
-_COLUMNS = "id, queue, share, stream, route, rule, policy, action, stage, probability, at_ms"
+_DECISION = "at_ms, chain, node, stream, route, rule_id, action, mode, stage, policy, confidence_ppm, model"
+_COLUMNS = "id, queue, share, stream, route, rule, policy, action, stage, probability, at_ms, model"
 
 
 class Open(msgspec.Struct, frozen=True, kw_only=True):
@@ -47,6 +47,8 @@ class Open(msgspec.Struct, frozen=True, kw_only=True):
     at_ms: int
     state: str
     """`open`, or `contested`: people have said different things."""
+    model: str = ""
+    """`name@version` of the model that has scored; empty: none did."""
 
 
 class Figures(msgspec.Struct, frozen=True, kw_only=True):
@@ -54,9 +56,31 @@ class Figures(msgspec.Struct, frozen=True, kw_only=True):
 
     precision: tuple[Precision, ...]
     """Of each rule and week, of what was drawn by chance."""
+    models: tuple[Precision, ...]
+    """The same of each model that has scored."""
     agreement: Agreement
     waiting: int
     """Items that are not settled."""
+
+
+class Said(msgspec.Struct, frozen=True, kw_only=True):
+    """What one person says of an item, and why."""
+
+    who: str
+    word: Word
+    note: str
+
+
+class Spoken(msgspec.Struct, frozen=True, kw_only=True):
+    """An item that people have spoken of."""
+
+    id: str
+    rule: str
+    stream: str
+    at_ms: int
+    """When somebody has spoken last."""
+    labels: tuple[Said, ...]
+    outcome: Outcome
 
 
 class Reviewing:
@@ -95,7 +119,7 @@ class Reviewing:
                     _add(session, "sampled", shares[rule], row, now)
             session.execute(
                 "update decisions set drawn = 1 where node = ? and chain = ? and seq = ? and place = ?",
-                (row[2], row[1], row[11], row[12]),
+                (row[2], row[1], row[12], row[13]),
             )
         _forget(session, now - self._keep_ms)
         return len(rows)
@@ -142,8 +166,8 @@ class Reviewing:
 
         return await self._database.ask(find)
 
-    async def label(self, who: Asker, item: str, word: Word) -> Outcome:
-        """Take somebody's word on an item, in place of what they had said; return what it has come to.
+    async def label(self, who: Asker, item: str, word: Word, note: str = "") -> Outcome:
+        """Take somebody's word on an item, and why, in place of what they had said; return what it has come to.
 
         Raises:
             ThingUnknown: there is no such item.
@@ -154,9 +178,9 @@ class Reviewing:
             if not session.execute("select 1 from review_items where id = ?", (as_kept(item),)):
                 raise ThingUnknown(f"there is no item `{item[:100]}`; `GET /v1/reviews` lists those that wait")
             session.execute(
-                "insert into review_labels(item, who, word, at_ms) values(?, ?, ?, ?) "
-                "on conflict(item, who) do update set word = excluded.word, at_ms = excluded.at_ms",
-                (item, who.name, word, self._now_ms()),
+                "insert into review_labels(item, who, word, at_ms, note) values(?, ?, ?, ?, ?) on conflict(item, who) "
+                "do update set word = excluded.word, at_ms = excluded.at_ms, note = excluded.note",
+                (item, who.name, word, self._now_ms(), as_kept(note, 500)),
             )
             found = outcome(_words_of(session, item))
             session.execute("update review_items set settled = ? where id = ?", (int(found.state == "settled"), item))
@@ -175,10 +199,38 @@ class Reviewing:
         def reckon(session: Session) -> Figures:
             words = _words(session, since_ms)
             waiting = session.execute("select count(*) from review_items where settled = 0")[0][0]
-            found = precision(_items(session, since_ms), words)
-            return Figures(precision=found, agreement=agreement(words.values()), waiting=int(waiting))
+            items = _items(session, since_ms)
+            return Figures(
+                precision=precision(items, words),
+                models=precision(items, words, "model"),
+                agreement=agreement(words.values()),
+                waiting=int(waiting),
+            )
 
         return await self._database.ask(reckon)
+
+    async def spoken(self, most: int) -> list[Spoken]:
+        """Return the items that people have spoken of last, and what each has said.
+
+        Raises:
+            ControlUnusable: the store can't be used.
+        """
+
+        def find(session: Session) -> list[Spoken]:
+            rows = session.execute(
+                "select i.id, i.rule, i.stream, max(l.at_ms) from review_items i join review_labels l on l.item = i.id "
+                "group by i.id, i.rule, i.stream order by 4 desc, i.id limit ?",
+                (most,),
+            )
+            found = []
+            for id_, rule, stream, at_ms in rows:
+                said = session.execute("select who, word, note from review_labels where item = ? order by who", (id_,))
+                labels = tuple(Said(who=who, word=word, note=note) for who, word, note in said)
+                come = outcome({each.who: each.word for each in labels})
+                found.append(Spoken(id=id_, rule=rule, stream=stream, at_ms=int(at_ms), labels=labels, outcome=come))
+            return found
+
+        return await self._database.ask(find)
 
     async def settled(self) -> tuple[list[Item], dict[str, dict[str, Word]]]:
         """Return what has been settled in the last weeks, and what was said of it.
@@ -241,13 +293,13 @@ def _per_day(session: Session, rule: str, now_ms: int) -> float:
 
 def _add(session: Session, queue: Queue, share: float, row: Row, now_ms: int) -> str:
     """Put a decision among the items; of one exchange and rule there is one item, which was drawn or flagged first."""
-    at_ms, _, node, stream, route, rule, action, _, stage, policy, ppm = row[:11]
+    at_ms, _, node, stream, route, rule, action, _, stage, policy, ppm, model = row[:12]
     name = hashlib.sha256(f"{len(node)}:{node}:{len(stream)}:{stream}:{rule}".encode("utf-8", "surrogatepass"))
     item = name.hexdigest()[:24]
     session.execute(
-        f"insert into review_items({_COLUMNS}, node, taken_ms, settled) values({'?, ' * 13}0) "
+        f"insert into review_items({_COLUMNS}, node, taken_ms, settled) values({'?, ' * 14}0) "
         "on conflict(id) do nothing",
-        (item, queue, share, stream, route, rule, policy, action, stage, ppm / 1_000_000, at_ms, node, now_ms),
+        (item, queue, share, stream, route, rule, policy, action, stage, ppm / 1_000_000, at_ms, model, node, now_ms),
     )
     return item
 
@@ -281,13 +333,14 @@ def _items(session: Session, since_ms: int) -> list[Item]:
             action=row[7],
             stage=row[8],
             at_s=int(row[10]) / 1000,
+            model=row[11],
         )
         for row in rows
     ]
 
 
 def _open(row: Row, found: Outcome) -> Open:
-    id_, queue, _, stream, route, rule, policy, action, stage, probability, at_ms, node = row
+    id_, queue, _, stream, route, rule, policy, action, stage, probability, at_ms, model, node = row
     return Open(
         id=id_,
         queue=queue,
@@ -301,4 +354,5 @@ def _open(row: Row, found: Outcome) -> Open:
         probability=float(probability),
         at_ms=int(at_ms),
         state=found.state,
+        model=model,
     )

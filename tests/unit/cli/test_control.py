@@ -161,3 +161,29 @@ def test_people_review_what_fired_and_take_home_what_is_settled(run: Run, tmp_pa
     assert '"text":"call 555-0100","label":0' in said
     texts.write_text('{"text": "x"}\n')
     assert run("gus", "reviewed", "--texts", str(texts))[0] == 2
+
+
+def test_a_run_of_the_gate_is_told_without_what_it_asked_and_heard(run: Run, tmp_path: Path) -> None:
+    report = {
+        "run_id": "20261129-1", "begun": 1.7e9, "ended": 1.7e9 + 9.5, "score": 0.125, "decision": "warn", "reason": "",
+        "total_claims": 8, "supported": 6, "unsupported": 1, "weakly_supported": 1, "contradicted": 0,
+        "not_checkable": 0, "details": [], "use_case": "bank", "target": "gpt-x",
+        "verifier": "reader", "config_hash": "c", "snapshot": "s",
+        "thresholds": {"deploy": 0.1}, "prompts": [{"id": "p1", "text": "a secret question", "category": "x"}],
+        "responses": [{"prompt_id": "p1", "text": "a secret answer"}],
+    }  # fmt: skip
+    file = tmp_path / "report.json"
+    file.write_text(json.dumps(report), encoding="utf-8")
+    assert run("eve", "tell", str(file), "--fleet", "shop") == (
+        0,
+        "told: gpt-x, warn, risk 0.1250 (run 20261129-1)\n",
+    )
+    code, said = run("eve", "tell", str(file), "--fleet", "shop", "--json")
+    assert (code, json.loads(said)["who"], "secret" in said) == (0, "eve", False)
+    assert run("gus", "tell", str(file))[0] == 2
+    assert "there is no fleet `bank`" in run("eve", "tell", str(file), "--fleet", "bank")[1]
+    file.write_text(json.dumps({**report, "score": 0.5}), encoding="utf-8")
+    assert "another run `20261129-1`" in run("eve", "tell", str(file), "--fleet", "shop")[1]
+    file.write_bytes(b"\xff{}")
+    assert "is no report of the gate" in run("eve", "tell", str(file))[1]
+    assert "can't be read" in run("eve", "tell", str(tmp_path / "none.json"))[1]

@@ -93,30 +93,27 @@ async def test_exchanges_are_found_by_all_that_is_known_of_them(server: Server) 
         assert "Older ones" not in page
 
 
-@pytest.mark.parametrize(
-    ("query", "status", "says"),
-    [
-        ("before=x", 400, "is of no page"),
-        ("before=1~n~c~99999999999999999", 400, "is of no page"),
-        ("since=yesterday", 200, "<bdi>yesterday</bdi> is no time"),
-        ("since=2026-13-01", 200, "is no time"),
-        ("until=9999-12-31T23:59:59", 200, "b1"),
-        ("until=9999-12-31", 200, "is no time"),
-        ("rule=" + quote("' or 1=1 --"), 200, "No exchange like that"),
-        ("stream=" + quote("%"), 200, "No exchange like that"),
-        ("node=" + "n" * 5000, 200, "No exchange like that"),
-        ("route=%00", 200, "No exchange like that"),
-        ("rule=%ed%a0%80", 200, "No exchange like that"),
-    ],
+WRONG_QUERIES = (
+    ("before=x", 400, "is of no page"),
+    ("before=1~n~c~99999999999999999", 400, "is of no page"),
+    ("since=yesterday", 200, "<bdi>yesterday</bdi> is no time"),
+    ("since=2026-13-01", 200, "is no time"),
+    ("until=9999-12-31T23:59:59", 200, "b1"),
+    ("until=9999-12-31", 200, "is no time"),
+    ("rule=" + quote("' or 1=1 --"), 200, "No exchange like that"),
+    ("stream=" + quote("%"), 200, "No exchange like that"),
+    ("node=" + "n" * 5000, 200, "No exchange like that"),
+    ("route=%00", 200, "No exchange like that"),
+    ("rule=%ed%a0%80", 200, "No exchange like that"),
 )
-async def test_what_is_asked_for_badly_is_said_and_finds_nothing_else(
-    server: Server, query: str, status: int, says: str
-) -> None:
+
+
+async def test_what_is_asked_for_badly_is_said_and_finds_nothing_else(server: Server) -> None:
     await Teller(server).tell(exchange("b1"))
     async with looking(server, "gus") as browser:
-        told = await browser.get(f"exchanges?{query}")
-        assert told.status == status
-        assert says in told.page
+        for query, status, says in WRONG_QUERIES:
+            told = await browser.get(f"exchanges?{query}")
+            assert (told.status, says in told.page) == (status, True), query
 
 
 async def test_names_that_try_what_they_can_are_text(server: Server) -> None:
@@ -157,17 +154,17 @@ async def test_a_record_comes_with_what_proves_it_also_where_it_has_stayed_on_it
         assert linked(private["prev"], private["digest"]) == private["hash"] == hidden[0].hash
 
 
-@pytest.mark.parametrize(
-    "path",
-    [
-        "n1/cn1", "n1/cn1/", "n1/cn1/x", "n1/cn1/-1", "n1/cn1/2/proof/x", "n1/cn1/2/other", "n1/cn1/99999999999999999",
-        "n1/cn1/9", "n2/cn1/1", "%00/cn1/1", "n1/..%2F..%2Fetc/1", "", "n1/cn1/9/proof", "n1/cn1/٣",
-    ],
+NOWHERE = (
+    "n1/cn1", "n1/cn1/", "n1/cn1/x", "n1/cn1/-1", "n1/cn1/2/proof/x", "n1/cn1/2/other", "n1/cn1/99999999999999999",
+    "n1/cn1/9", "n2/cn1/1", "%00/cn1/1", "n1/..%2F..%2Fetc/1", "", "n1/cn1/9/proof", "n1/cn1/٣",
 )  # fmt: skip
-async def test_a_place_that_is_none_has_no_page(server: Server, path: str) -> None:
+
+
+async def test_a_place_that_is_none_has_no_page(server: Server) -> None:
     await Teller(server).tell(exchange("s1"))
     async with looking(server, "gus") as browser:
-        assert (await browser.get(f"exchanges/{path}")).status == 404
+        for path in NOWHERE:
+            assert (await browser.get(f"exchanges/{path}")).status == 404, path
 
 
 async def test_a_line_that_somebody_has_changed_in_the_store_is_shown_as_it_is_and_does_not_hash(
