@@ -9,7 +9,7 @@ from aiohttp.web import BaseRequest, StreamResponse
 from checkstream.audit.bodies import body_of
 from checkstream.audit.chain import read
 from checkstream.console.pages import Frame, Pages
-from checkstream.console.records import Query
+from checkstream.console.queries import Query
 from checkstream.console.serving.live import FIRST, Live, plain, query_of
 from checkstream.console.serving.shell import Shell, Topic
 from checkstream.console.tail import Entry, New
