@@ -17,6 +17,7 @@ from aiohttp.web import BaseRequest, StreamResponse
 import checkstream
 from checkstream.api.alerts import AlertsApi
 from checkstream.api.control import ABOUT, NodesApi
+from checkstream.api.drafts import DraftsApi
 from checkstream.api.face import Face
 from checkstream.api.gate_runs import GateRunsApi
 from checkstream.api.nodes import Nodes
@@ -25,6 +26,7 @@ from checkstream.api.reviews import ReviewsApi
 from checkstream.api.rollouts import RolloutsApi
 from checkstream.api.telemetry import TelemetryApi
 from checkstream.app.alerting import look, open_alerting, send
+from checkstream.app.drafting import open_drafting
 from checkstream.app.keeping import keep
 from checkstream.app.measuring import serve_metrics
 from checkstream.app.parts import open_journal
@@ -119,6 +121,9 @@ async def serve_control(config: ControlConfig, log: Log) -> AsyncIterator[str]:
         reviewing = Reviewing(database, wall_ms, per_day=config.review_per_day, keep_days=config.retention_days)
         gate_runs = GateRuns(database, config.fleets, wall_ms)
         admission = Admission(streams=_REQUESTS, held_bytes=_HELD_BYTES)
+        drafting = open_drafting(config, database, acts, wall_ms)
+        if drafting is not None:
+            stack.push_async_callback(drafting.trials.close)
         topics = (
             NodesApi(fleets, roles),
             RolloutsApi(fleets, acts, roles),
@@ -126,6 +131,7 @@ async def serve_control(config: ControlConfig, log: Log) -> AsyncIterator[str]:
             TelemetryApi(telemetry, roles),
             ReviewsApi(reviewing, roles),
             GateRunsApi(gate_runs, roles),
+            DraftsApi(drafting, roles),
         )
         tls = await asyncio.to_thread(open_tls, config.tls, "control", log, metrics)
         face = Face(

@@ -54,11 +54,12 @@ def run(args: argparse.Namespace) -> int:
     if args.json:
         write_json(found)
     else:
-        sys.stdout.write("\n".join(map(safe, _told(found))) + "\n")
+        sys.stdout.write("\n".join(map(safe, told(found))) + "\n")
     return 2 if found.faults else 1 if found.failed else 0
 
 
-def _told(found: Found) -> Iterator[str]:
+def told(found: Found) -> Iterator[str]:
+    """Yield what was found, line by line, for people."""
     for fault in found.faults:
         yield from fault.render().split("\n")
     for program in found.programs:

@@ -8,6 +8,7 @@ import hashlib
 import secrets
 import sys
 from pathlib import Path
+from types import ModuleType
 
 from checkstream.cli.parser import Commands, Parser
 from checkstream.config import load_control
@@ -25,6 +26,11 @@ _EXAMPLES = """examples:
 
   checkstream control alerts
   checkstream control silence "node_stale:shop/eu-*" --minutes 60 --reason "they move"
+  checkstream control draft new "Refunds" --from .           # what is otherwise here than in the server's sources
+  checkstream control draft propose 3
+  checkstream control draft approve 3 --digest 9c41d02e      # somebody else, who has looked at just this
+  checkstream control draft export 3 --to signing/
+
   checkstream control reviews                               # what waits for your word
   checkstream control review 3f0e12ab... wrong
   checkstream control reviewed --texts exchanges.jsonl --as cases > tests.yaml
@@ -35,6 +41,23 @@ The guide is checkstream/control/README.md.
 """
 
 
+_WITH_REASON = frozenset(
+    (
+        "rollout",
+        "approve",
+        "promote",
+        "rollback",
+        "allow",
+        "silence",
+        "new",
+        "put",
+        "propose",
+        "refuse",
+        "withdraw",
+        "export",
+    )
+)
+_OF_DRAFTS = frozenset({"drafts", "draft"})
 _OF_REVIEW = frozenset({"alerts", "silence", "speak", "reviews", "review", "flag", "precision", "reviewed"})
 
 
@@ -74,6 +97,7 @@ def add_arguments(parser: Parser) -> None:
     tell = _asking(commands, "tell", "tell the server what a run of the gate came to")
     tell.add_argument("report", metavar="FILE", type=Path, help="the `report.json` that `gate --reports` wrote")
     tell.add_argument("--fleet", metavar="FLEET", help="whose model it is (default: no fleet's)")
+    _add_drafts(commands)
     events = _asking(commands, "events", "show what has happened")
     events.add_argument("fleet", metavar="FLEET", nargs="?", help="to this fleet alone")
     events.add_argument("--most", metavar="N", type=int, default=50, help="the last so many (default: 50)")
@@ -103,11 +127,47 @@ def _add_watching(commands: Commands) -> None:
     reviewed.add_argument("--as", dest="form", choices=("cases", "rows"), default="cases", help="default: cases")
 
 
+def _add_drafts(commands: Commands) -> None:
+    _asking(commands, "drafts", "show the drafts of policies").add_argument(
+        "--all", action="store_true", help="also those that are withdrawn or exported"
+    )
+    draft = commands.add_parser(
+        "draft",
+        help="write a draft of policies, propose it, approve of it, and take it out to be signed",
+        description="Change the policies of the control server's sources without touching them: from a folder, such as "
+        "a checkout of Git, or in the console. What is approved of is one content, by its digest.",
+    )
+    does = draft.add_subparsers(dest="draft_command", metavar="COMMAND", required=True)
+    new = _asking(does, "new", "begin a draft")
+    new.add_argument("title", metavar="TITLE")
+    new.add_argument("--from", dest="folder", metavar="DIR", type=Path, help="with what this folder has otherwise")
+    put = _asking(does, "put", "make a draft hold what a folder holds")
+    put.add_argument("draft", metavar="DRAFT", type=int)
+    put.add_argument("folder", metavar="DIR", type=Path)
+    for name, what, more in (
+        ("show", "show a draft, and its digest", ""),
+        ("check", "say what is wrong with a draft, and what differs", "Exit 1: a case fails. 2: there are faults."),
+        ("rebase", "take the sources over as they are now", "Of files that both have changed the draft's stay."),
+        ("propose", "have others look at a draft", "It has to be sound, and to do what its cases say."),
+        ("approve", "approve of a draft that others have written", ""),
+        ("refuse", "refuse a draft", ""),
+        ("withdraw", "withdraw a draft", ""),
+        ("get", "write the files of a draft into a folder", ""),
+        ("export", "do as `get`, and mark an approved draft as taken out to be signed", ""),
+    ):
+        command = _asking(does, name, what, more)
+        command.add_argument("draft", metavar="DRAFT", type=int, help="its number")
+        if name in {"approve", "refuse"}:
+            command.add_argument("--digest", metavar="HEX", required=True, help="of what you have looked at")
+        if name in {"get", "export"}:
+            command.add_argument("--to", metavar="DIR", type=Path, required=True, help="a checkout, or new")
+
+
 def _asking(commands: Commands, name: str, does: str, more: str = "") -> Parser:
     parser = commands.add_parser(name, help=does, description=f"{does[0].upper()}{does[1:]}. {more}".strip())
     parser.add_argument("--server", metavar="URL", help="the control server (default: $CHECKSTREAM_CONTROL_URL)")
     parser.add_argument("--json", action="store_true", help="print the outcome as JSON")
-    if name in {"rollout", "approve", "promote", "rollback", "allow", "silence"}:
+    if name in _WITH_REASON:
         parser.add_argument("--reason", metavar="TEXT", default="", help="for the record")
     return parser
 
@@ -126,9 +186,19 @@ def run(args: argparse.Namespace) -> int:
         return _serve(args.config)
     if command == "key":
         return _key()
-    from checkstream.cli import control_ask, control_gate, control_review  # noqa: PLC0415 - who serves asks nobody
+    from checkstream.cli import (  # noqa: PLC0415 - who serves asks nobody
+        control_ask,
+        control_drafts,
+        control_gate,
+        control_review,
+    )
 
-    where = control_review if command in _OF_REVIEW else control_gate if command == "tell" else control_ask
+    if command in _OF_REVIEW:
+        where: ModuleType = control_review
+    elif command in _OF_DRAFTS:
+        where = control_drafts
+    else:
+        where = control_gate if command == "tell" else control_ask
     found: int = getattr(where, "move" if command in {"approve", "promote", "rollback"} else command)(args)
     return found
 

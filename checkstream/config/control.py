@@ -170,6 +170,17 @@ class Fleet(Settings, frozen=True):
                     raise ValueError(f"ring `{ring.name}`: there is no node `{node}` in `nodes`; add it")
 
 
+class PolicySettings(Settings, frozen=True):
+    """Where drafts of policies begin, and what they are tried on."""
+
+    sources: str
+    """Folder of policies with a `bundle.yaml`, such as a checkout of Git that you keep; it is never written to."""
+    recordings: str | None = None
+    """Folder of recorded exchanges (a proxy's `record.dir`), to see what a draft would have made of them."""
+    models: str | None = None
+    """A `models.yaml`, if policies ask models of your own; what drafts say of models is not read."""
+
+
 class ControlConfig(Settings, frozen=True):
     """The whole of `control.yaml`."""
 
@@ -195,6 +206,8 @@ class ControlConfig(Settings, frozen=True):
     """Who may ask and decide, by name."""
     oidc: Oidc | None = None
     """Who says who people are, besides their keys; null: nobody."""
+    policies: PolicySettings | None = None
+    """What people draft policies from, in the console or from Git. null: there are no drafts."""
     audit: AuditSettings = AuditSettings(dir="var/control-audit")
     """Where every act of people, and of the server itself, is kept."""
     alerts: AlertSettings = AlertSettings()
@@ -287,6 +300,15 @@ def _absolute(config: ControlConfig, base: Path) -> ControlConfig:
         found,
         store=found.store if found.file is None else f"{_SQLITE}{base / found.file}",
         repository=None if found.repository is None else str(base / found.repository),
+        policies=None if found.policies is None else _with_paths(found.policies, base),
         audit=replace(found.audit, dir=str(base / found.audit.dir)),
         fleets=fleets,
     )
+
+
+def _with_paths(policies: PolicySettings, base: Path) -> PolicySettings:
+    def absolute(path: str | None) -> str | None:
+        return None if path is None else str(base / path)
+
+    recordings, models = absolute(policies.recordings), absolute(policies.models)
+    return PolicySettings(sources=str(base / policies.sources), recordings=recordings, models=models)

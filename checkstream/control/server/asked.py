@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 import msgspec
 from msgspec import Meta
@@ -77,3 +77,43 @@ class EndAsked(Asked, frozen=True, kw_only=True):
     """Which silence ends."""
 
     id: _Number
+
+
+_Path = Annotated[str, Meta(min_length=1, max_length=200)]
+
+
+class DraftAsked(Asked, frozen=True, kw_only=True):
+    """A new draft."""
+
+    title: Annotated[str, Meta(min_length=1, max_length=120)]
+    reason: _Reason = ""
+    files: Annotated[dict[_Path, str | None], Meta(max_length=500)] = {}
+    """Path -> text that differs from the sources; null: the file goes."""
+
+
+class DraftChanged(Asked, frozen=True, kw_only=True):
+    """What is changed of a draft."""
+
+    draft: _Number
+    version: _Number
+    """The one that it was changed from: nobody overwrites what somebody else has just written."""
+    files: Annotated[dict[_Path, str | None], Meta(min_length=1, max_length=500)]
+    """Path -> text; null: the file goes."""
+    reason: _Reason = ""
+
+
+class DraftMoved(Asked, frozen=True, kw_only=True):
+    """What becomes of a draft."""
+
+    draft: _Number
+    move: Literal["propose", "approve", "refuse", "withdraw", "export"]
+    digest: Annotated[str, Meta(pattern=r"\A[0-9a-f]{64}\Z")]
+    """Of the content that is meant."""
+    reason: _Reason = ""
+
+
+class DraftRebased(Asked, frozen=True, kw_only=True):
+    """Which draft takes the sources over as they are now."""
+
+    draft: _Number
+    version: _Number

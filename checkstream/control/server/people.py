@@ -15,7 +15,10 @@ from checkstream.config.control import PROVIDED, Oidc, Role
 from checkstream.errors import ActForbidden
 from checkstream.listen.tokens import claimed, words_of
 
-Act = Literal["view", "allow", "disallow", "rollout", "approve", "promote", "rollback", "silence", "review", "tell"]
+Act = Literal[
+    "view", "allow", "disallow", "rollout", "approve", "promote", "rollback", "silence", "review", "tell", "draft",
+    "approve_draft",
+]  # fmt: skip
 ACTS: tuple[Act, ...] = get_args(Act)
 ROLES: tuple[Role, ...] = get_args(Role)
 MAY: Mapping[Act, frozenset[Role]] = {
@@ -29,8 +32,15 @@ MAY: Mapping[Act, frozenset[Role]] = {
     "silence": frozenset({"org_admin", "risk_officer", "engineer"}),
     "review": frozenset({"risk_officer", "engineer", "analyst"}),
     "tell": frozenset({"org_admin", "risk_officer", "engineer"}),
+    "draft": frozenset({"org_admin", "risk_officer", "engineer"}),
+    "approve_draft": frozenset({"org_admin", "risk_officer"}),
 }
 """To take a rollout back is for many, since it is urgent; to say what may run, for those who answer for it."""
+
+MOVES: Mapping[str, Act] = {
+    "propose": "draft", "withdraw": "draft", "export": "draft", "approve": "approve_draft", "refuse": "approve_draft",
+}  # fmt: skip
+"""What somebody must be allowed to do for a move of a draft."""
 
 
 _MOST_MET = 10_000

@@ -7,7 +7,7 @@ a line in `MIGRATIONS`; numbers only grow. Statements are for SQLite and Postgre
 
 from __future__ import annotations
 
-from checkstream.control.server.migrations import alerts, console, decisions, fleets, reviews, telemetry
+from checkstream.control.server.migrations import alerts, console, decisions, drafts, fleets, reviews, telemetry
 from checkstream.control.server.migrations.change import Migration
 
 MIGRATIONS: tuple[Migration, ...] = (
@@ -17,5 +17,6 @@ MIGRATIONS: tuple[Migration, ...] = (
     reviews.FIRST,
     console.FIRST,
     decisions.LATENCY,
+    drafts.FIRST,
 )
 """In their order."""

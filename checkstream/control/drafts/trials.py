@@ -1,0 +1,191 @@
+"""Tries drafts: each is laid out in a folder of its own, and commands of the package look at it.
+
+INVARIANT: what somebody has written is compiled and run in a process of its own alone (`own_process`), and what
+is told of it is what the commands tell anybody.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+import tempfile
+from collections import OrderedDict
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import msgspec
+
+from checkstream.control.drafts.files import Manifest, content_of, digest_of
+from checkstream.control.drafts.found import Found
+from checkstream.control.drafts.sources import Sources
+from checkstream.errors import ActConflicts, ControlUnusable
+from checkstream.own_process import OwnProcesses, Ran
+
+AT_ONCE, WAITING = 2, 8
+CHECK_S, WHAT_IF_S = 30.0, 60.0
+_SLACK_S = 20.0
+_REMEMBERED = 64
+
+
+class Material(msgspec.Struct, frozen=True, kw_only=True):
+    """The files of a draft, and those that it is held against."""
+
+    files: Manifest
+    base: Manifest
+    texts: Mapping[str, str]
+    """Digest -> text, of those that can be edited; the others stand in the sources."""
+
+
+class Tried(msgspec.Struct, frozen=True, kw_only=True):
+    """What a trial came to."""
+
+    found: Found | None = None
+    failure: str = ""
+    """Why nothing was found."""
+
+
+class Trials:
+    """Tries drafts."""
+
+    def __init__(
+        self, program: Sequence[str], sources: Sources, *, recordings: Path | None = None, models: Path | None = None
+    ) -> None:
+        """Run nothing yet.
+
+        Args:
+            program: Command line that starts checkstream, without arguments.
+            sources: Where files are that can't be edited.
+            recordings: A folder of recorded exchanges.
+            models: A `models.yaml`.
+        """
+        self._sources = sources
+        self._recordings = recordings
+        self._models = () if models is None else ("--models", str(models))
+        self._processes = OwnProcesses(program, at_once=AT_ONCE, waiting=WAITING)
+        self._known: OrderedDict[tuple[str, str], Found] = OrderedDict()
+        self._typing: dict[str, asyncio.Task[Tried]] = {}
+
+    @property
+    def has_recordings(self) -> bool:
+        """Whether there are exchanges to try drafts on."""
+        return self._recordings is not None
+
+    async def check(self, material: Material) -> Tried:
+        """Say what is wrong with a draft, and how it differs from what it is held against."""
+        key = content_of(material.base), content_of(material.files)
+        if key in self._known:
+            self._known.move_to_end(key)
+            return Tried(found=self._known[key])
+        tried = await self._check(material, (), CHECK_S)
+        if tried.found is not None:
+            self._known[key] = tried.found
+            if len(self._known) > _REMEMBERED:
+                self._known.popitem(last=False)
+        return tried
+
+    async def check_typed(self, who: str, material: Material) -> Tried:
+        """Check what somebody is typing; what is found of what they had before doesn't matter any more."""
+        before = self._typing.pop(who, None)
+        if before is not None:
+            before.cancel()
+        task = self._typing[who] = asyncio.ensure_future(self.check(material))
+        try:
+            await asyncio.wait({task})
+        finally:
+            task.cancel()  # a caller that has left wants it no more; one that is done is not cancelled
+            if self._typing.get(who) is task:
+                del self._typing[who]
+        return Tried(failure="something newer is being checked") if task.cancelled() else task.result()
+
+    async def what_if(self, material: Material, program: str) -> Tried:
+        """Say what a program of a draft would have made of recorded exchanges, held against the one before."""
+        if self._recordings is None:
+            return Tried(failure="there are no recordings; name a folder of them as `policies.recordings`")
+        words = ("--recordings", str(self._recordings), "--program", program, "--seconds", f"{WHAT_IF_S:g}")
+        return await self._check(material, words, WHAT_IF_S + _SLACK_S)
+
+    async def _check(self, material: Material, words: Sequence[str], most_s: float) -> Tried:
+        async with _Laid(self._sources, material) as folder:
+            asked = ("bundle", "check", folder / "after", "--against", folder / "before", "--json", *self._models)
+            ran = await self._processes.run([*asked, *words], most_s=most_s)
+            return await asyncio.to_thread(_read, ran)
+
+    async def explain(self, material: Material, policies: Sequence[str], stage: str, text: str) -> Ran:
+        """Return what `checkstream policy explain` says of a text under policies of a draft, with paths from within it.
+
+        Args:
+            material: The draft.
+            policies: As a check tells them of a program.
+            stage: Where the text stands, `ingress`, `midstream` or `egress`.
+            text: What is explained.
+        """
+        async with _Laid(self._sources, material) as folder:
+            after = f"{folder / 'after'}/"
+            files = [each if ":" in each else f"{after}{each}" for each in policies]
+            words = ["policy", "explain", *self._models, "--stage", stage, "--text", "-", "--json", "--", *files]
+            ran = await self._processes.run(words, text.encode("utf-8", "replace"), most_s=CHECK_S)
+            return msgspec.structs.replace(ran, out=ran.out.replace(after.encode(), b""))
+
+    async def close(self) -> None:
+        """End what runs."""
+        await self._processes.close()
+
+
+def _read(ran: Ran) -> Tried:
+    if ran.failure:
+        return Tried(failure=ran.failure)
+    try:
+        return Tried(found=msgspec.json.decode(ran.out, type=Found))
+    except msgspec.DecodeError:
+        said = ran.err.decode("utf-8", "replace").strip().splitlines()
+        return Tried(failure=f"it could not be checked: {said[-1][:500] if said else f'it ended with {ran.code}'}")
+
+
+class _Laid:
+    """A draft in a folder, as long as it is looked at: `before` and `after`."""
+
+    def __init__(self, sources: Sources, material: Material) -> None:
+        self._sources = sources
+        self._material = material
+        self._folder: Path | None = None
+
+    async def __aenter__(self) -> Path:
+        """Lay it out.
+
+        Raises:
+            ActConflicts: a file of it is not what it was any more.
+            ControlUnusable: there is no room for it.
+        """
+        try:
+            self._folder = Path(await asyncio.to_thread(tempfile.mkdtemp, prefix="checkstream-draft-"))
+            await asyncio.to_thread(self._lay, self._folder)
+        except OSError as error:
+            await self._clear()
+            raise ControlUnusable(f"a draft can't be laid out: {error.strerror or error}") from error
+        except BaseException:
+            await self._clear()
+            raise
+        return self._folder
+
+    async def __aexit__(self, *_: object) -> None:
+        """Let go of it."""
+        await self._clear()
+
+    async def _clear(self) -> None:
+        if self._folder is not None:
+            await asyncio.shield(asyncio.to_thread(shutil.rmtree, self._folder, ignore_errors=True))
+
+    def _lay(self, folder: Path) -> None:
+        for name, manifest in (("before", self._material.base), ("after", self._material.files)):
+            (folder / name).mkdir()
+            for path, digest in manifest.items():
+                place = folder / name / path
+                place.parent.mkdir(parents=True, exist_ok=True)
+                text = self._material.texts.get(digest)
+                place.write_bytes(self._sourced(path, digest) if text is None else text.encode())
+
+    def _sourced(self, path: str, digest: str) -> bytes:
+        content = self._sources.content(path)
+        if digest_of(content) != digest:
+            raise ActConflicts(f"`{path}` of the sources is not what it was; take the sources over as they are now")
+        return content
