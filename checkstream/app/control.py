@@ -165,6 +165,7 @@ async def serve_control(config: ControlConfig, log: Log) -> AsyncIterator[str]:
             reviewing=reviewing,
             gate_runs=gate_runs,
             now_ms=wall_ms,
+            drafting=drafting,
             provided=provided,
         )
         await console.open()

@@ -90,10 +90,10 @@ def checked(
     what_if: tuple[WhatIf, ...] = ()
     if recordings is not None and not faults:
         asked = {name: made for name, made in after.items() if program in {None, name}}
-        deadline = time.monotonic() + seconds
+        end = time.monotonic() + seconds
         what_if = tuple(
-            _what_if(recordings, name, _comparing(made, before.get(name), models), deadline)
-            for name, made in asked.items()
+            _what_if(recordings, name, _comparing(made, before.get(name), models), _share(end, len(asked) - place))
+            for place, (name, made) in enumerate(asked.items())
         )
     told = ({name: made.program for name, made in side.items()} for side in (before, after))
     old, new = told
@@ -312,6 +312,12 @@ def _cut(lines: Sequence[str]) -> tuple[tuple[str, ...], int]:
 
 
 # what it would have done
+
+
+def _share(end: float, programs: int) -> float:
+    """Return until when a program may run recordings, so that those behind it have their part of the time."""
+    now = time.monotonic()
+    return now + max(end - now, 0.0) / programs
 
 
 def _comparing(after: _Made, before: _Made | None, models: Path | None) -> Comparing:

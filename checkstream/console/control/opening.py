@@ -9,6 +9,7 @@ from checkstream.config.control import Role
 from checkstream.console.access import Access, Door
 from checkstream.console.control.acts import ActPages
 from checkstream.console.control.alerts import AlertPages
+from checkstream.console.control.drafts import DraftPages
 from checkstream.console.control.exchanges import ToldPages
 from checkstream.console.control.fleets import FleetPages
 from checkstream.console.control.live import FleetLivePages
@@ -23,6 +24,7 @@ from checkstream.console.serving.shell import Shell
 from checkstream.console.sessions import Person
 from checkstream.control.server.acts import Acts
 from checkstream.control.server.alerting import Alerting
+from checkstream.control.server.drafting import Drafting
 from checkstream.control.server.fleets import Fleets
 from checkstream.control.server.gate_runs import GateRuns
 from checkstream.control.server.provided import Provided
@@ -39,6 +41,7 @@ MENU = (
     Entry("quality", "quality", "Quality"),
     Entry("fleets", "fleets", "Fleets"),
     Entry("rollouts", "rollouts", "Rollouts"),
+    Entry("policies", "policies", "Policies"),
     Entry("alerts", "alerts", "Alerts"),
     Entry("acts", "acts", "Acts"),
 )
@@ -54,6 +57,7 @@ def open_control_console(
     telemetry: Telemetry,
     reviewing: Reviewing,
     gate_runs: GateRuns,
+    drafting: Drafting | None,
     now_ms: Callable[[], int],
     provided: Provided | None,
 ) -> Console:
@@ -66,6 +70,7 @@ def open_control_console(
         telemetry: What nodes have told of their exchanges.
         reviewing: What people say of it.
         gate_runs: What runs of the gate came to.
+        drafting: Keeps drafts of policies; None: there are no sources of them.
         alerting: What is wrong.
         audit: Folder of the chain in which acts stand.
         now_ms: The server's clock.
@@ -81,6 +86,7 @@ def open_control_console(
             GradePages(shell, fleets, telemetry, gate_runs, now_ms),
             FleetPages(shell, fleets, acts),
             RolloutPages(shell, fleets, acts),
+            DraftPages(shell, drafting),
             AlertPages(shell, alerting, fleets, now_ms),
             ActPages(shell, fleets, audit),
             *(() if provided is None else (ProvidedPages(shell, provided),)),

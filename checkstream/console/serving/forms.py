@@ -9,7 +9,7 @@ from typing import Generic, TypeVar
 import msgspec
 from aiohttp.web import BaseRequest, Response
 
-from checkstream.console.serving.shell import Shell, status_of
+from checkstream.console.serving.shell import FORM_BYTES, Shell, status_of
 from checkstream.control.server.people import Act, Asker
 from checkstream.errors import ActConflicts, ActForbidden, RequestInvalid, ThingUnknown
 
@@ -46,9 +46,11 @@ class Form(Generic[_Asked]):
     """Does it, and answers."""
 
 
-async def sent(shell: Shell, request: BaseRequest, form: Form[_Asked], again: Again) -> Response:
-    """Do what a form asks for, if who has sent it may; where that is refused, `again` answers."""
-    given = await shell.form(request)
+async def sent(
+    shell: Shell, request: BaseRequest, form: Form[_Asked], again: Again, *, most: int = FORM_BYTES
+) -> Response:
+    """Do what a form asks for, if who has sent it may; where that is refused, `again` answers. `most`: bytes."""
+    given = await shell.form(request, most)
     try:
         who = shell.asker(request, form.act)
         return await form.work(who, read_form(given, form.asks))

@@ -28,7 +28,9 @@ from checkstream.errors import (
 from checkstream.telemetry.logs import Log
 
 _AT_ONCE = 2
-_FORM_BYTES = 256 * 1024
+FORM_BYTES = 256 * 1024
+_READ_AT_ONCE = 64 * 1024
+"""Bytes of a form; more are read on a thread."""
 _BODY_S = 10.0
 _Made = TypeVar("_Made")
 _STATUS: Mapping[type[CheckstreamError], int] = {
@@ -125,18 +127,19 @@ class Shell:
             raise ActForbidden("nobody without a name may do that; log in first")
         return require(person.name, person.role, act)
 
-    async def form(self, request: BaseRequest) -> dict[str, str] | None:
+    async def form(self, request: BaseRequest, most: int = FORM_BYTES) -> dict[str, str] | None:
         """Return the fields of a form, the first of each name; None: that is none, or it is too large or too slow."""
-        if request.content_type != "application/x-www-form-urlencoded" or (request.content_length or 0) > _FORM_BYTES:
+        if request.content_type != "application/x-www-form-urlencoded" or (request.content_length or 0) > most:
             return None
         body = bytearray()
         try:
             async with asyncio.timeout(_BODY_S):
                 while data := await request.content.readany():
                     body += data
-                    if len(body) > _FORM_BYTES:
+                    if len(body) > most:
                         return None
-            fields = parse_qs(body.decode("utf-8"), keep_blank_values=True, max_num_fields=20)
+            read = functools.partial(parse_qs, body.decode("utf-8"), keep_blank_values=True, max_num_fields=20)
+            fields = read() if len(body) < _READ_AT_ONCE else await asyncio.to_thread(read)
         except (TimeoutError, ValueError, RequestPayloadError):
             return None
         return {name: values[0] for name, values in fields.items()}

@@ -97,11 +97,11 @@ class Trials:
                 del self._typing[who]
         return Tried(failure="something newer is being checked") if task.cancelled() else task.result()
 
-    async def what_if(self, material: Material, program: str) -> Tried:
-        """Say what a program of a draft would have made of recorded exchanges, held against the one before."""
+    async def what_if(self, material: Material) -> Tried:
+        """Say what the programs of a draft would have made of recorded exchanges, held against those before."""
         if self._recordings is None:
             return Tried(failure="there are no recordings; name a folder of them as `policies.recordings`")
-        words = ("--recordings", str(self._recordings), "--program", program, "--seconds", f"{WHAT_IF_S:g}")
+        words = ("--recordings", str(self._recordings), "--seconds", f"{WHAT_IF_S:g}")
         return await self._check(material, words, WHAT_IF_S + _SLACK_S)
 
     async def _check(self, material: Material, words: Sequence[str], most_s: float) -> Tried:
