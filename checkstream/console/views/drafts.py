@@ -69,7 +69,7 @@ def draft_view(whole: DraftWhole, person: Person | None, file: str) -> DraftView
 def _why_not_edit(draft: DraftShown, person: Person | None) -> str:
     if draft.stage in OVER:
         return f"the draft is {draft.stage}"
-    return "log in first" if person is None else objection(*person, "draft")
+    return "log in first" if person is None else objection(person.name, person.role, "draft")
 
 
 def _choices(draft: DraftShown, person: Person | None) -> Sequence[Choice]:
@@ -85,7 +85,7 @@ def _choices(draft: DraftShown, person: Person | None) -> Sequence[Choice]:
 def _why_not(move: str, draft: DraftShown, person: Person | None) -> str:
     if person is None:
         return "log in first"
-    barred = objection(*person, MOVES[move])
+    barred = objection(person.name, person.role, MOVES[move])
     if barred:
         return barred
     if move == "approve" and person.name in draft.authors:
