@@ -46,9 +46,6 @@ def cross_check(config: Config, positions: Sequence[int], tree: Node, source: no
     if unshared is not None:
         place = tree.at("routes", positions[unshared[0]]).place
         source.fault(place, unshared[1], "serve it by one worker, or by a proxy of its own")
-    if config.control is not None and config.bundles is None:
-        reason = "`control` says which bundle a node is to have, and there is no `bundles`"
-        source.fault(tree.at("control").place, reason, "add `bundles`, with `source`, `root` and `name`")
     _check_privacy(config, names, tree, source)
     _check_secrets(config, positions, tree, source)
     kept, named = config.conversations, config.pseudonyms
@@ -223,6 +220,8 @@ def warnings(config: Config) -> list[str]:
         for name, settings in kept.items()
         if config.fleet is not None and settings is not None and not (settings.store or "").startswith("redis")
     ]
+    if config.control is not None and config.bundles is None:
+        found.append("control is given and `bundles` is not: only `checkstream telemetry ship` speaks to that server")
     if config.control is not None and config.telemetry.salt is None and config.telemetry.privacy == "decisions":
         found.append("telemetry.salt is not given: whether two nodes have found the same can't be told")
     return found

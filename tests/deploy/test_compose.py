@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 import re
 import shutil
+import ssl
 import subprocess
+import urllib.request
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
@@ -15,9 +17,9 @@ import jsonschema
 import pytest
 import yaml
 
-from checkstream.config import load_config
+from checkstream.config import load_config, load_control
 from tests.deploy.tools import FOLDER, tool
-from tests.e2e.harness import ROOT, Process, http, running, until
+from tests.e2e.harness import ROOT, Llm, Process, Proxy, config, http, running, until
 from tests.evidence_stores import postgres
 from tests.redis_server import RedisServer, free_port
 
@@ -59,7 +61,7 @@ def test_all_that_it_names_is_there() -> None:
         assert Path(secret["file"]).name in made
     for service in SERVICES.values():
         for each in service.get("secrets", ()):
-            assert each in COMPOSE["secrets"]
+            assert (each if isinstance(each, str) else each["source"]) in COMPOSE["secrets"]
         for volume in service.get("volumes", ()):
             source = volume.partition(":")[0]
             if source.startswith("./") and source not in OF_OTHERS:
@@ -104,14 +106,15 @@ def test_where_no_secret_can_be_made_there_is_no_empty_one(tmp_path: Path) -> No
     assert list((tmp_path / "secrets").iterdir()) == []
 
 
-def _here(folder: Path, changes: dict[str, str]) -> Path:
-    """Return the configuration with this machine's places; each of the others must stand in it."""
-    text = (DEPLOY / "compose" / "checkstream.yaml").read_text("utf-8")
+def _here(folder: Path, changes: dict[str, str], source: str = "compose/checkstream.yaml") -> Path:
+    """Return a file of the folder `deploy` with this machine's places; each of the others must stand in it."""
+    text = (DEPLOY / source).read_text("utf-8")
     for before, after in changes.items():
         assert before in text
         text = text.replace(before, after)
-    (folder / "checkstream.yaml").write_text(text, "utf-8")
-    return folder / "checkstream.yaml"
+    file = folder / Path(source).name
+    file.write_text(text, "utf-8")
+    return file
 
 
 def test_the_secrets_that_are_made_are_all_that_the_configuration_asks_for(tmp_path: Path) -> None:
@@ -123,8 +126,82 @@ def test_the_secrets_that_are_made_are_all_that_the_configuration_asks_for(tmp_p
     asked = {Path(secret).name for secret in re.findall(r"file: ([^\s}]+)", file.read_text())}
     assert asked <= set(SERVICES["proxy"]["secrets"])
     assert asked <= set(SERVICES["worker"]["secrets"])
+    control = _here(tmp_path, {"/run/secrets/": f"{tmp_path}/secrets/"}, "compose/control.yaml")
+    of_control = set(re.findall(rf"{tmp_path}/secrets/(\w+)", control.read_text()))
+    assert of_control == set(SERVICES["control"]["secrets"])
+    load_control(control)
+    told = {Path(place).name for place in re.findall(r"^  (?:key|ca): (\S+)$", file.read_text(), re.MULTILINE)}
+    assert told == set(SERVICES["telemetry"]["secrets"])
     settings = load_config(file)
     assert settings.server.drain_ms / 1000 + 10 <= int(SERVICES["proxy"]["stop_grace_period"].removesuffix("s"))
+
+
+def _tls(folder: Path, listen: int, control: int) -> Process:
+    """Return nginx with the shipped file, before the control server."""
+    (folder / "tls").mkdir()
+    for name, secret in (("tls.crt", "control_certificate"), ("tls.key", "control_certificate_key")):
+        shutil.copy(folder / "secrets" / secret, folder / "tls" / name)
+    changes = {
+        "/tmp/": f"{folder}/",  # first: the folder itself may be there
+        "control:8100": f"127.0.0.1:{control}",
+        "listen 8443": f"listen 127.0.0.1:{listen}",
+        "/etc/checkstream/tls": f"{folder}/tls",
+    }
+    file = _here(folder, changes, "helm/checkstream/files/control-tls.conf")
+    return Process("-e", "stderr", "-p", str(folder), "-c", str(file), "-g", "daemon off;", command=[tool("nginx")])
+
+
+@pytest.mark.nightly
+def test_the_same_commands_tell_a_control_server_behind_tls(tmp_path: Path, postgres: str, llm: Llm) -> None:
+    _secrets(tmp_path)
+    (tmp_path / "secrets" / "postgres_password").write_text(urlsplit(postgres).password or "none", "utf-8")
+    listen, tls = free_port(), free_port()
+    with ExitStack() as run:
+        changes = {
+            "/run/secrets/": f"{tmp_path}/secrets/",
+            "/var/lib/checkstream/": f"{tmp_path}/control-",
+            "postgresql://checkstream@postgres/checkstream": postgres.replace(":@/", "@localhost/"),
+            "0.0.0.0:8100": f"127.0.0.1:{listen}",
+            "0.0.0.0:9090": "127.0.0.1:0",
+        }
+        given = {"/etc/checkstream/control.yaml": str(_here(tmp_path, changes, "compose/control.yaml"))}
+        command = [given.get(each, each) for each in SERVICES["control"]["command"]]
+        control = run.enter_context(running(Process("-m", "checkstream", *command)))
+        admin = control.said(lambda row: row.get("event") == "measured")["admin"]
+        control.said(lambda row: row.get("event") == "listening")
+        run.enter_context(running(_tls(tmp_path, tls, listen)))
+        settings = config(llm.url, tmp_path, ["builtin:default"], chat_only=True)
+        whole = yaml.safe_load((DEPLOY / "compose" / "checkstream.yaml").read_text("utf-8"))
+        written = json.dumps(settings | {"control": whole["control"]}).replace("/run/secrets/", f"{tmp_path}/secrets/")
+        assert "control-tls:8443" in written
+        (tmp_path / "node").mkdir()
+        written = written.replace("control-tls:8443", f"localhost:{tls}")
+        proxy = run.enter_context(running(Proxy(json.loads(written), tmp_path / "node")))
+        body = {"model": "clean", "messages": [{"role": "user", "content": "hello"}]}
+        headers = http("POST", f"{proxy.url}/v1/chat/completions", body)[1]
+        told = {
+            "/etc/checkstream/checkstream.yaml": str(proxy.folder / "checkstream.yaml"),
+            "0.0.0.0:9090": "127.0.0.1:0",
+        }
+        command = [told.get(each, each) for each in SERVICES["telemetry"]["command"]]
+        shipper = run.enter_context(running(Process("-m", "checkstream", *command)))
+        metrics = shipper.said(lambda row: row.get("event") == "shipping")["metrics"]
+        key = {"authorization": f"Bearer {(tmp_path / 'secrets' / 'operator_key').read_text()}"}
+        context = ssl.create_default_context(cafile=str(tmp_path / "secrets" / "control_certificate"))
+
+        def streams() -> list[str]:
+            request = urllib.request.Request(f"https://localhost:{tls}/v1/exchanges", headers=key)
+            with urllib.request.urlopen(request, context=context, timeout=10) as answer:
+                return [each["stream"] for each in json.loads(answer.read())["exchanges"]]
+
+        until(lambda: headers["x-checkstream-stream"] in streams(), what="the exchange", timeout_s=60)
+        sent = re.compile(rb'checkstream_telemetry_records_total\{outcome="sent"\} [1-9]')
+        assert sent.search(http("GET", f"http://{metrics}/metrics")[2])
+        token = (tmp_path / "secrets" / "admin_token").read_text()
+        assert http("GET", f"http://{admin}/metrics")[0] == 401
+        seen = http("GET", f"http://{admin}/metrics", headers={"authorization": f"Bearer {token}"})[2]
+        assert b"checkstream_control_store_up 1.0" in seen
+        assert re.search(rb"checkstream_control_records_total [1-9]", seen)
 
 
 @pytest.mark.nightly

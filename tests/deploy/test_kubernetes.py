@@ -14,7 +14,8 @@ from typing import Any
 import pytest
 import yaml
 
-from checkstream.config import load_config
+from checkstream.audit.keys import load_public_key
+from checkstream.config import load_config, load_control
 from tests.deploy.tools import FOLDER, tool
 from tests.e2e.harness import ROOT
 
@@ -25,8 +26,31 @@ ALL = """
 config:
   server: {behind_gateway: true, drain_ms: 120000}
   jobs: {store: "redis://redis:6379/0", password: {file: secrets/redis}}
+  control: {url: "https://guard-control", node: guard, key: secrets/node, ca: secrets/ca}
 policies: {ours.yaml: "pack: {name: ours, version: 1.0.0}\\npolicies: []\\n"}
-secrets: [{name: redis, secret: redis, key: password}]
+secrets:
+  - {name: redis, secret: redis, key: password}
+  - {name: node, secret: node, key: key}
+  - {name: ca, secret: ca, key: tls.crt}
+control:
+  enabled: true
+  replicas: 2
+  config:
+    store: "postgresql://checkstream@postgres/checkstream"
+    password: {file: secrets/postgres}
+    people: {ada: {role: org_admin, key: {file: secrets/ada}}}
+    fleets: {shop: {bundle: retail, nodes: {guard: keys/guard.pub}}}
+  keys:
+    guard: |
+      -----BEGIN PUBLIC KEY-----
+      MCowBQYDK2VwAyEAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=
+      -----END PUBLIC KEY-----
+  secrets:
+    - {name: postgres, secret: postgres, key: password}
+    - {name: ada, secret: ada, key: key}
+  repositoryClaim: bundles
+  upstreams: [{to: [{podSelector: {matchLabels: {app: postgres}}}]}]
+telemetry: {enabled: true}
 imagePullSecrets: [registry]
 worker: {enabled: true}
 canary: {enabled: true, digest: "sha256:%s"}
@@ -40,6 +64,7 @@ tolerations: [{key: llm, operator: Exists}]
 affinity: {nodeAffinity: {}}
 """ % ("0" * 64)
 """Everything that can be had."""
+PODS = ("Deployment", "StatefulSet")
 OF_OPERATORS = {"ServiceMonitor", "PrometheusRule"}
 
 
@@ -99,9 +124,9 @@ def test_the_manifests_are_what_the_chart_makes() -> None:
     assert made.stdout == (MANIFESTS / "checkstream.yaml").read_text("utf-8"), "`make manifests` makes them anew"
 
 
-def _configuration(objects: list[dict[str, Any]], folder: Path) -> Path:
-    """Put the files of the pod where it finds them, and return its configuration."""
-    pod = _of(objects, "Deployment")[0]["spec"]["template"]["spec"]
+def _configuration(objects: list[dict[str, Any]], folder: Path, kind_of_pod: str = "Deployment") -> Path:
+    """Put the files of the pod where it finds them, and return the folder."""
+    pod = _of(objects, kind_of_pod)[0]["spec"]["template"]["spec"]
     maps = {each["metadata"]["name"]: each["data"] for each in _of(objects, "ConfigMap")}
     (volume,) = (each["projected"] for each in pod["volumes"] if each["name"] == "config")
     for source in volume["sources"]:
@@ -110,7 +135,7 @@ def _configuration(objects: list[dict[str, Any]], folder: Path) -> Path:
                 file = folder / item["path"]
                 file.parent.mkdir(exist_ok=True)
                 file.write_text(maps[content["name"]][item["key"]] if kind == "configMap" else "k" * 40, "utf-8")
-    return folder / "checkstream.yaml"
+    return folder
 
 
 def test_the_proxy_reads_what_stands_in_the_pod(everything: list[dict[str, Any]], tmp_path: Path) -> None:
@@ -119,7 +144,7 @@ def test_the_proxy_reads_what_stands_in_the_pod(everything: list[dict[str, Any]]
     ):
         folder = tmp_path / str(number)
         folder.mkdir()
-        file = _configuration(objects, folder)
+        file = _configuration(objects, folder) / "checkstream.yaml"
         settings = load_config(file)
         pod = _of(objects, "Deployment")[0]["spec"]["template"]["spec"]
         assert pod["terminationGracePeriodSeconds"] >= settings.server.drain_ms / 1000 + 10
@@ -128,11 +153,90 @@ def test_the_proxy_reads_what_stands_in_the_pod(everything: list[dict[str, Any]]
     assert done.returncode == 0, done.stdout + done.stderr
 
 
+def test_the_control_server_reads_what_stands_in_its_pod(everything: list[dict[str, Any]], tmp_path: Path) -> None:
+    folder = _configuration(everything, tmp_path, "StatefulSet")
+    settings = load_control(folder / "control.yaml")
+    assert (settings.listen, settings.admin, settings.behind_gateway) == ("127.0.0.1:8100", "0.0.0.0:9100", True)
+    assert load_public_key(Path(settings.fleets["shop"].nodes["guard"])).raw == bytes(32)
+    assert settings.people["ada"].key is not None
+    assert (folder / "control-tls.conf").read_text() == (CHART / "files" / "control-tls.conf").read_text()
+    assert settings.repository == "/var/lib/bundles"
+    (pod,) = (each["spec"]["template"]["spec"] for each in _of(everything, "StatefulSet"))
+    control, tls = pod["containers"]
+    mounts = {each["name"]: each for each in control["volumeMounts"]}
+    assert settings.audit.dir.startswith(mounts["state"]["mountPath"])
+    assert mounts["repository"]["readOnly"] is True
+    assert {"hostnames": ["control"], "ip": "127.0.0.1"} in pod["hostAliases"]
+    (service,) = (each for each in _of(everything, "Service") if each["metadata"]["name"] == "guard-control")
+    assert service["spec"]["ports"][0]["targetPort"] in {port["name"] for port in tls["ports"]}
+    (monitor,) = (each for each in _of(everything, "ServiceMonitor") if each["metadata"]["name"] == "guard-control")
+    (admin,) = (each for each in _of(everything, "Service") if each["metadata"]["name"] == "guard-control-admin")
+    labels = admin["metadata"]["labels"]
+    assert monitor["spec"]["selector"]["matchLabels"].items() <= labels.items()
+    assert labels[monitor["spec"]["jobLabel"]] == "checkstream-control"
+
+
+def test_a_changed_file_of_the_control_server_begins_a_new_pod_of_it_alone() -> None:
+    def sums(*arguments: str) -> list[str]:
+        objects = rendered(*OPEN, "--set=control.enabled=true", *arguments)
+        pods = (each["spec"]["template"] for kind in ("Deployment", "StatefulSet") for each in _of(objects, kind))
+        return [pod["metadata"]["annotations"]["checksum/config"] for pod in pods]
+
+    proxy, control = sums()
+    assert sums("--set=control.config.silent_s=60") != [proxy, control]
+    assert sums("--set=control.config.silent_s=60")[0] == proxy
+    assert sums("--set=config.server.workers=2")[1] == control
+
+
+def test_the_telemetry_of_all_pods_is_read_from_their_volume_and_written_to_nothing(
+    everything: list[dict[str, Any]],
+) -> None:
+    (pod,) = (
+        each["spec"]["template"]["spec"]
+        for each in _of(everything, "Deployment")
+        if each["metadata"]["name"] == "guard-telemetry"
+    )
+    (container,) = pod["containers"]
+    (mount,) = (each for each in container["volumeMounts"] if each["name"] == "state")
+    (volume,) = (each for each in pod["volumes"] if each["name"] == "state")
+    assert mount["readOnly"] is True
+    assert volume["persistentVolumeClaim"] == {"claimName": "guard"}
+
+
+def test_nodes_alone_reach_the_control_server_and_it_reaches_what_is_named(everything: list[dict[str, Any]]) -> None:
+    policies = {each["metadata"]["name"]: each["spec"] for each in _of(everything, "NetworkPolicy")}
+    control = policies["guard-control"]
+    pods = {
+        each["metadata"]["name"]: each["spec"]["template"]["metadata"]["labels"]
+        for kind in ("Deployment", "StatefulSet")
+        for each in _of(everything, kind)
+    }
+    assert {name for name, labels in pods.items() if _selects(control["podSelector"], labels)} == {"guard-control"}
+    assert not _selects(policies["guard"]["podSelector"], pods["guard-control"]), "rules of both would add up"
+    assert all(_selects(policies["guard"]["podSelector"], pods[name]) for name in pods if name != "guard-control")
+    nodes, monitoring = control["ingress"]
+    let_in = {name for name, labels in pods.items() if _selects(nodes["from"][0]["podSelector"], labels)}
+    assert let_in == {"guard", "guard-canary", "guard-telemetry"}
+    assert [each["ports"][0]["port"] for each in (nodes, monitoring)] == [8443, 9100]
+    assert control["egress"][1:] == [{"to": [{"podSelector": {"matchLabels": {"app": "postgres"}}}]}]
+    out = [each for each in policies["guard"]["egress"] if each.get("ports") == [{"protocol": "TCP", "port": 8443}]]
+    assert _selects(out[0]["to"][0]["podSelector"], pods["guard-control"])
+
+
+def _selects(selector: Mapping[str, Any], labels: Mapping[str, str]) -> bool:
+    """Tell whether a selector takes a pod, as Kubernetes does."""
+    wanted = selector.get("matchLabels", {}).items() <= labels.items()
+    return wanted and all(
+        labels.get(each["key"]) in each["values"]
+        for each in selector.get("matchExpressions", ())
+        if each["operator"] == "In"
+    )
+
+
 def test_each_pod_has_no_rights_and_says_how_it_is(everything: list[dict[str, Any]]) -> None:
-    pods = [each["spec"]["template"]["spec"] for each in _of(everything, "Deployment")]
-    assert len(pods) == 3
-    for pod in pods:
-        (container,) = pod["containers"]
+    pods = [each["spec"]["template"]["spec"] for kind in PODS for each in _of(everything, kind)]
+    assert len(pods) == 5
+    for pod, container in [(each, container) for each in pods for container in each["containers"]]:
         assert pod["securityContext"]["runAsNonRoot"] is True
         assert pod["securityContext"]["seccompProfile"] == {"type": "RuntimeDefault"}
         assert pod["automountServiceAccountToken"] is False
@@ -195,6 +299,12 @@ def test_nobody_else_is_let_in_and_nowhere_else_out() -> None:
         ([*OPEN, "--set=state.kind=hostPath"], "/state/kind"),
         ([*OPEN, "--set=state.kind=existing"], "state.existingClaim"),
         ([*OPEN, "--set=prometheusRule.enabled=true"], "--set-file prometheusRule.rules"),
+        ([*OPEN, "--set=control.enabled=true,control.replicas=2"], "several control servers need one store"),
+        ([*OPEN, "--set=control.enabled=true,control.config.listen=0.0.0.0:80"], "/control/config/listen"),
+        ([*OPEN, "--set=control.enabled=true,control.config.store=sqlite:/tmp/x"], "/control/config/store"),
+        ([*OPEN, "--set=control.enabled=true,control.keys.n1=nonsense"], "/control/keys/n1"),
+        ([*OPEN, "--set=telemetry.enabled=true"], "needs `config.control`"),
+        ([*OPEN, "--set=telemetry.enabled=true,state.kind=emptyDir"], "in one volume for all"),
     ],
 )  # fmt: skip
 def test_values_that_are_wrong_are_refused_by_name(values: list[str], said: str) -> None:
@@ -220,7 +330,7 @@ def test_what_the_autoscaler_asks_for_is_what_the_adapter_says_and_the_proxy_cou
 def test_alerts_know_the_pods_by_their_job_and_stand_in_the_cluster_as_they_stand_in_their_file(
     everything: list[dict[str, Any]],
 ) -> None:
-    (monitor,) = _of(everything, "ServiceMonitor")
+    (monitor,) = (each for each in _of(everything, "ServiceMonitor") if each["metadata"]["name"] == "guard")
     (admin,) = (each for each in _of(everything, "Service") if each["metadata"]["name"] == "guard-admin")
     labels = admin["metadata"]["labels"]
     assert monitor["spec"]["selector"]["matchLabels"].items() <= labels.items()

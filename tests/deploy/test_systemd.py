@@ -18,7 +18,7 @@ from pathlib import Path
 
 import pytest
 
-from checkstream.config import load_config
+from checkstream.config import load_config, load_control
 from tests.deploy.conftest import POLICY
 from tests.e2e.harness import ROOT, STOP_S, Llm, Process, RawCaller, config, http, until
 
@@ -187,7 +187,7 @@ def test_systemd_finds_nothing_wrong_with_the_units(units: Path) -> None:
 
 
 @needs_systemd
-@pytest.mark.parametrize("name", ["checkstream", "checkstream-worker"])
+@pytest.mark.parametrize("name", ["checkstream", "checkstream-worker", "checkstream-control", "checkstream-telemetry"])
 def test_little_is_exposed_by_the_services(units: Path, name: str) -> None:
     done = _analyze("security", "--offline=true", "--threshold=16", str(units / f"{name}.service"))
     found = re.search(r"exposure level for \S+: ([\d.]+)", done.stdout)
@@ -209,3 +209,24 @@ def test_the_units_and_the_sample_agree() -> None:
     assert stop_s is not None
     assert int(stop_s[1]) >= sample.server.drain_ms / 1000 + 10
     assert sample.audit.dir.startswith("/var/lib/checkstream/")
+
+
+def test_the_units_of_a_control_server_and_its_sample_agree() -> None:
+    sample = load_control(UNITS / "control.yaml")
+    service = (UNITS / "checkstream-control.service").read_text("utf-8")
+    state = re.search(r"^StateDirectory=(\S+)$", service, re.MULTILINE)
+    assert state is not None
+    assert (sample.file or "").startswith(f"/var/lib/{state[1]}/")
+    assert sample.audit.dir.startswith(f"/var/lib/{state[1]}/")
+    assert sample.admin is not None
+
+
+@pytest.mark.parametrize("name", ["checkstream-worker", "checkstream-control", "checkstream-telemetry"])
+def test_commands_of_units_are_commands_of_the_program(name: str) -> None:
+    service = (UNITS / f"{name}.service").read_text("utf-8")
+    (given,) = re.findall(r"^ExecStart=/opt/checkstream/bin/checkstream (.*)$", service, re.MULTILINE)
+    command = [sys.executable, "-m", "checkstream", *re.sub(r"/etc/\S+", "/nowhere.yaml", given).split()]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=ROOT, timeout=30)
+    assert done.returncode == 2  # RestartPreventExitStatus
+    assert "/nowhere.yaml" in done.stderr
+    assert "usage:" not in done.stderr

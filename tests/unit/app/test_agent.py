@@ -203,10 +203,6 @@ def test_settings_that_are_wrong_say_what_to_do(
     node.written["control"] |= change
     with pytest.raises(ConfigError, match=says):
         node.config()
-    node.written["control"] = {"url": made.url, "node": "n1", "key": "node.pem"}
-    del node.written["bundles"]
-    with pytest.raises(ConfigError, match="there is no `bundles`"):
-        node.config()
 
 
 async def test_a_key_that_is_none_is_said(tmp_path: Path, world: World, made: Server) -> None:

@@ -4,15 +4,20 @@ from __future__ import annotations
 
 import asyncio
 import json
+import signal
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
+import aiohttp
 import pytest
 import yaml
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 
 from checkstream.audit.journal import Journal, JournalSettings
 from checkstream.cli import main
+from checkstream.config import load_config, warnings
 from tests.controlled import Server, asked
 from tests.records import KEY, stream
 
@@ -70,3 +75,32 @@ async def test_a_node_without_a_control_server_or_key_is_told_what_to_do(
     (tmp_path / "node.pem").unlink()
     assert await asyncio.to_thread(main, command) == 2
     assert "node.pem" in capsys.readouterr().err
+
+
+async def test_a_node_whose_policies_are_files_tells_by_a_service_that_ends_well(tmp_path: Path) -> None:
+    async with Server(tmp_path / "control").serving() as server:
+        file = await asyncio.to_thread(node_file, server, tmp_path, bundles=None)
+        assert [each for each in warnings(await asyncio.to_thread(load_config, file)) if "`bundles` is not" in each]
+        command = (sys.executable, "-m", "checkstream", "telemetry", "ship", "--config", str(file))
+        process = await asyncio.create_subprocess_exec(*command, "--metrics", "127.0.0.1:0", stderr=subprocess.PIPE)
+        try:
+            assert process.stderr is not None
+            row = json.loads(await process.stderr.readline())
+            assert row["event"] == "shipping"
+            async with asyncio.timeout(30), aiohttp.ClientSession() as client:
+                seen = ""
+                while 'checkstream_telemetry_records_total{outcome="sent"} 5.0' not in seen:
+                    async with client.get(f"http://{row['metrics']}/metrics") as answer:
+                        seen = await answer.text()
+                    await asyncio.sleep(0.05)
+            process.send_signal(signal.SIGTERM)
+            assert await asyncio.wait_for(process.wait(), 30) == 0
+        finally:
+            if process.returncode is None:
+                process.kill()
+        taken = await asyncio.create_subprocess_exec(
+            *command, "--metrics", server.url.removeprefix("http://"), stderr=subprocess.PIPE
+        )
+        _, said = await taken.communicate()
+        assert taken.returncode == 2
+        assert b"give another `--metrics`" in said

@@ -33,7 +33,49 @@ app.kubernetes.io/component: {{ index . 1 }}
 {{- toYaml (merge (dict "server" $server) .Values.config) -}}
 {{- end }}
 
-{{/* The pod of a part. Takes a dict: root, part (proxy, worker), track, image, replicas (null: an autoscaler says), resources. */}}
+{{/* What the pods of all parts have in common, but for their containers. Takes a dict: root, part. */}}
+{{- define "checkstream.pod" -}}
+{{- $root := .root -}}
+{{- $v := $root.Values -}}
+serviceAccountName: {{ include "checkstream.name" $root }}
+automountServiceAccountToken: false
+enableServiceLinks: false
+{{- with $v.imagePullSecrets }}
+imagePullSecrets: {{- range . }}
+  - name: {{ . }}
+{{- end }}{{ end }}
+securityContext:
+  runAsNonRoot: true
+  runAsUser: 65532
+  runAsGroup: 65532
+  fsGroup: 65532
+  fsGroupChangePolicy: OnRootMismatch
+  seccompProfile: {type: RuntimeDefault}
+topologySpreadConstraints:
+  - maxSkew: 1
+    topologyKey: kubernetes.io/hostname
+    whenUnsatisfiable: ScheduleAnyway
+    labelSelector:
+      matchLabels: {{- include "checkstream.selector" (list $root .part) | nindent 8 }}
+{{- with $v.nodeSelector }}
+nodeSelector: {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- with $v.tolerations }}
+tolerations: {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- with $v.affinity }}
+affinity: {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- end }}
+
+{{/* What a container may do: nothing. */}}
+{{- define "checkstream.unprivileged" -}}
+allowPrivilegeEscalation: false
+readOnlyRootFilesystem: true
+capabilities: {drop: [ALL]}
+{{- end }}
+
+{{/* The pod of a part. Takes a dict: root, part (proxy, worker, telemetry), track, image, replicas (null: an autoscaler says), resources. */}}
 {{- define "checkstream.deployment" -}}
 {{- $root := .root -}}
 {{- $v := $root.Values -}}
@@ -64,37 +106,9 @@ spec:
         {{- end }}
         {{- with $v.podAnnotations }}{{ toYaml . | nindent 8 }}{{ end }}
     spec:
-      serviceAccountName: {{ include "checkstream.name" $root }}
-      automountServiceAccountToken: false
-      enableServiceLinks: false
-      {{- with $v.imagePullSecrets }}
-      imagePullSecrets: {{- range . }}
-        - name: {{ . }}
-      {{- end }}{{ end }}
+      {{- include "checkstream.pod" . | nindent 6 }}
       # The running streams may end by themselves; what is left then is ended in good order, and its records are written.
       terminationGracePeriodSeconds: {{ add (div (int (($v.config.server | default dict).drain_ms | default 30000)) 1000) (int $v.preStopSeconds) 15 }}
-      securityContext:
-        runAsNonRoot: true
-        runAsUser: 65532
-        runAsGroup: 65532
-        fsGroup: 65532
-        fsGroupChangePolicy: OnRootMismatch
-        seccompProfile: {type: RuntimeDefault}
-      topologySpreadConstraints:
-        - maxSkew: 1
-          topologyKey: kubernetes.io/hostname
-          whenUnsatisfiable: ScheduleAnyway
-          labelSelector:
-            matchLabels: {{- include "checkstream.selector" (list $root .part) | nindent 14 }}
-      {{- with $v.nodeSelector }}
-      nodeSelector: {{- toYaml . | nindent 8 }}
-      {{- end }}
-      {{- with $v.tolerations }}
-      tolerations: {{- toYaml . | nindent 8 }}
-      {{- end }}
-      {{- with $v.affinity }}
-      affinity: {{- toYaml . | nindent 8 }}
-      {{- end }}
       containers:
         - name: {{ .part }}
           image: {{ .image }}
@@ -109,7 +123,7 @@ spec:
           livenessProbe: {httpGet: {path: /livez, port: admin}, periodSeconds: 10, failureThreshold: 3, timeoutSeconds: 5}
           lifecycle: {preStop: {sleep: {seconds: {{ $v.preStopSeconds }}}}}
           {{- else }}
-          args: [worker, --config, /etc/checkstream/checkstream.yaml, --metrics, "0.0.0.0:9090"]
+          args: [{{ if eq .part "worker" }}worker{{ else }}telemetry, ship{{ end }}, --config, /etc/checkstream/checkstream.yaml, --metrics, "0.0.0.0:9090"]
           ports:
             - {name: admin, containerPort: 9090}
           startupProbe: {httpGet: {path: /livez, port: admin}, periodSeconds: 2, failureThreshold: 150, timeoutSeconds: 2}
@@ -118,13 +132,10 @@ spec:
           env:
             - {name: TMPDIR, value: /tmp}
           resources: {{- toYaml .resources | nindent 12 }}
-          securityContext:
-            allowPrivilegeEscalation: false
-            readOnlyRootFilesystem: true
-            capabilities: {drop: [ALL]}
+          securityContext: {{- include "checkstream.unprivileged" $root | nindent 12 }}
           volumeMounts:
             - {name: config, mountPath: /etc/checkstream, readOnly: true}
-            - {name: state, mountPath: /var/lib/checkstream}
+            - {name: state, mountPath: /var/lib/checkstream{{ if eq .part "telemetry" }}, readOnly: true{{ end }}}
             - {name: tmp, mountPath: /tmp}
       volumes:
         - name: config
@@ -147,7 +158,7 @@ spec:
                   items: [{key: {{ .key }}, path: {{ printf "secrets/%s" .name }}}]
               {{- end }}
         - name: state
-          {{- if or (eq $v.state.kind "emptyDir") (not $proxy) }}
+          {{- if or (eq $v.state.kind "emptyDir") (eq .part "worker") }}
           emptyDir: {sizeLimit: {{ $v.state.size }}}
           {{- else }}
           persistentVolumeClaim: {claimName: {{ if eq $v.state.kind "existing" }}{{ required "name `state.existingClaim`" $v.state.existingClaim }}{{ else }}{{ include "checkstream.name" $root }}{{ end }}}
