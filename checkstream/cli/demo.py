@@ -14,6 +14,7 @@ import uvloop
 
 from checkstream.cli.parser import Parser
 from checkstream.demo.heard import SURFACES
+from checkstream.demo.opening import somebody_looks
 from checkstream.demo.page import MAX_COLUMNS, Page
 from checkstream.demo.play import play
 from checkstream.errors import BundleError
@@ -22,7 +23,7 @@ _EXAMPLES = """examples:
   checkstream demo
   checkstream demo --surface anthropic    # or responses, or ollama
   checkstream demo --keep        # then talk to it with curl, until Ctrl-C
-  checkstream demo --fleet       # a control server, two proxies, and a bad bundle that is taken back
+  checkstream demo --fleet       # a control server, two proxies, and a bad bundle that is taken back; opens the console
 """
 
 
@@ -39,6 +40,9 @@ def add_arguments(parser: Parser) -> None:
     parser.add_argument(
         "--fleet", action="store_true", help="show a control server and two proxies (needs `checkstream[bundles]`)"
     )
+    parser.add_argument(
+        "--no-open", action="store_true", help="with `--fleet`: leave the browser alone, also where there is a display"
+    )
     parser.add_argument("--keep", action="store_true", help="leave the proxy running until Ctrl-C")
 
 
@@ -50,10 +54,12 @@ def run(args: argparse.Namespace) -> int:
     """
     colours = sys.stdout.isatty() and "NO_COLOR" not in os.environ and os.environ.get("TERM") != "dumb"
     page = Page(shutil.get_terminal_size((MAX_COLUMNS, 24)).columns, colours=colours)
-    return uvloop.run(_interruptible(page, keep=args.keep, surface=args.surface, fleet=args.fleet))
+    looks = somebody_looks(terminal=sys.stdout.isatty(), platform=sys.platform, environment=os.environ)
+    browse = looks and not args.no_open
+    return uvloop.run(_interruptible(page, keep=args.keep, surface=args.surface, fleet=args.fleet, browse=browse))
 
 
-async def _interruptible(page: Page, *, keep: bool, surface: str, fleet: bool) -> int:
+async def _interruptible(page: Page, *, keep: bool, surface: str, fleet: bool, browse: bool) -> int:
     """Play until the end, or until SIGINT or SIGTERM; either way the servers are stopped."""
     loop = asyncio.get_running_loop()
     if fleet:
@@ -62,7 +68,7 @@ async def _interruptible(page: Page, *, keep: bool, surface: str, fleet: bool) -
         except ModuleNotFoundError as error:
             raise BundleError("`demo --fleet` needs the extra `checkstream[bundles]`; install it") from error
 
-        playing = loop.create_task(play_fleet(page, _say, keep=keep))
+        playing = loop.create_task(play_fleet(page, _say, keep=keep, browse=browse))
     else:
         playing = loop.create_task(play(page, _say, keep=keep, surface=surface))
     for number in (signal.SIGINT, signal.SIGTERM):

@@ -18,6 +18,7 @@ import aiohttp
 
 from checkstream.control.bundles.signers import write_key_pair
 from checkstream.demo.child import Child, ChildFailed, child, command, environment
+from checkstream.demo.opening import opened
 from checkstream.demo.page import Page, printable
 
 Say = Callable[[str], None]
@@ -58,6 +59,16 @@ class _Fleet:
         self.nodes: dict[str, str] = {}
         self.consoles: dict[str, str] = {}
         self.children: dict[str, Child] = {}
+        self.browse = False
+        self.seen = False
+        """A browser shows the console."""
+
+    async def show(self) -> None:
+        """Say where the console is and who may log in, and open it if it is wanted."""
+        url = f"{self.control}/console/"
+        self.say(f"{self.page.paint('bold', 'The console of all nodes:')} {url}")
+        self.say(f"  log in as ruth, who may approve and roll back, with the key {_key_of('ruth')}")
+        self.seen = self.browse and await opened(url)
 
     async def run(self, *arguments: str, person: str = "", shown: bool = True, good: tuple[int, ...] = (0, 1)) -> str:
         """Run a command of checkstream as it is typed, and return what it says.
@@ -130,13 +141,14 @@ class _Fleet:
         self.nodes[name], self.consoles[name] = f"http://{row['listen']}", str(row["console"])
 
 
-async def play_fleet(page: Page, say: Say, *, keep: bool) -> int:
+async def play_fleet(page: Page, say: Say, *, keep: bool, browse: bool) -> int:
     """Play it; return the exit code.
 
     Args:
         page: Paints what is said.
         say: Takes each line.
         keep: Leave all running until the task is cancelled, which is then a good end.
+        browse: Open the control server's console in a browser; where that works, all is left running, too.
 
     Returns:
         0: the bad bundle was taken back; 1: something was not as it must be; 2: something did not start.
@@ -145,8 +157,9 @@ async def play_fleet(page: Page, say: Say, *, keep: bool) -> int:
         try:
             async with AsyncExitStack() as stack, aiohttp.ClientSession() as session:
                 fleet = _Fleet(Path(folder), page, say, stack)
+                fleet.browse = browse
                 wrong = await _play(fleet, stack, session)
-                if keep:
+                if keep or fleet.seen:
                     await _keep(fleet)
                 return wrong
         except (ChildFailed, aiohttp.ClientError, TimeoutError) as error:
@@ -162,6 +175,8 @@ async def _play(fleet: _Fleet, stack: AsyncExitStack, session: aiohttp.ClientSes
     await _establish(fleet)
     await fleet.release("1")
     async with _serving(fleet, stack):
+        say("")
+        await fleet.show()
         say("")
         say(page.paint("bold", "Version 1 goes to all: eve asks, ruth approves"))
         for name in _NODES:  # each says what it is, and hears that there is nothing for it yet
@@ -300,6 +315,7 @@ async def _keep(fleet: _Fleet) -> None:
     fleet.say(fleet.page.paint("bold", "The fleet goes on until Ctrl-C. Ask the control server:"))
     fleet.say(f"export CHECKSTREAM_CONTROL_URL={fleet.control} CHECKSTREAM_CONTROL_KEY={_key_of('ada')}")
     fleet.say("checkstream control status")
+    fleet.say(f"console of all nodes: {fleet.control}/console/ (ruth: {_key_of('ruth')})")
     fleet.say(f"consoles: {', '.join(f'{name} {url}' for name, url in sorted(fleet.consoles.items()))}")
     try:
         await fleet.children["n1"].ended()

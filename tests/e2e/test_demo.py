@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
+import pty
+import re
 import signal
+import subprocess
+import sys
+import threading
 from pathlib import Path
 
 import pytest
 
-from tests.e2e.harness import Process, http, until
+from tests.e2e.harness import ROOT, Process, http, until
 
 
 @pytest.mark.parametrize(
@@ -82,3 +89,41 @@ def test_the_fleets_demo_shows_a_bad_bundle_coming_back(tmp_path: Path) -> None:
         assert said in demo.text
     assert "taken back" in demo.text.splitlines()[-1]
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.nightly
+def test_the_fleets_demo_opens_the_console_of_all_nodes_and_goes_on_while_somebody_looks(tmp_path: Path) -> None:
+    seen = tmp_path / "seen"
+    browser = tmp_path / "browser"
+    browser.write_text(f'#!/bin/sh\necho "$1" > {seen}\n')
+    browser.chmod(0o700)
+    ours, theirs = pty.openpty()  # what it writes to is a terminal
+    env = {**os.environ, "PYTHONPATH": str(ROOT), "TMPDIR": str(tmp_path), "DISPLAY": ":9", "BROWSER": f"{browser} %s"}
+    command = [sys.executable, "-m", "checkstream", "demo", "--fleet"]
+    demo = subprocess.Popen(command, cwd=tmp_path, env={**env, "CI": ""}, stdout=theirs, stderr=theirs)
+    os.close(theirs)
+    said: list[str] = []
+    reader = threading.Thread(target=_read, args=(ours, said))
+    reader.start()
+    try:
+        until(lambda: "until Ctrl-C" in "".join(said), what="the end of the show", timeout_s=600)
+        url = seen.read_text().strip()
+        assert url.endswith("/console/")
+        (key,) = re.findall(r"with the key (\S+)", "".join(said))
+        assert http("GET", url)[2].count(b"Log in") > 0
+        status, _, body = http("GET", url, headers={"authorization": f"Bearer {key}"})
+        assert status == 200
+        assert b"shop" in body
+        demo.send_signal(signal.SIGINT)
+        assert demo.wait(30) == 0
+    finally:
+        demo.send_signal(signal.SIGINT)  # killed, it would leave its servers behind
+        demo.wait(60)
+        reader.join()
+        os.close(ours)
+
+
+def _read(terminal: int, said: list[str]) -> None:
+    with contextlib.suppress(OSError):  # the other side has closed it
+        while content := os.read(terminal, 4096):
+            said.append(content.decode(errors="replace"))
