@@ -61,8 +61,10 @@ class Clock:
         return self.ms
 
 
-def shipper(folder: Path, post: Any, clock: Clock | None = None, **limits: Any) -> Shipper:
-    composer = Composer(folder, Privacy(), (KEY.public.raw.hex(),), spool_bytes=1 << 30)
+def shipper(
+    folder: Path, post: Any, clock: Clock | None = None, *, spool_bytes: int = 1 << 30, **limits: Any
+) -> Shipper:
+    composer = Composer(folder, Privacy(), (KEY.public.raw.hex(),), spool_bytes=spool_bytes)
     return Shipper(composer, post, now_ms=clock or Clock(), draw=lambda: 1.0, **limits)
 
 
@@ -116,6 +118,35 @@ async def test_a_log_arrives_over_ends_of_the_server_and_of_the_shipper(tmp_path
         found = (await asked("GET", url, "/v1/exchanges?most=1000", person="gus"))[1]["exchanges"]
         assert sorted(int(exchange["stream"][1:]) for exchange in found) == list(range(50))
         assert all(exchange["proven"] for exchange in found)
+
+
+async def test_a_server_that_was_away_too_long_gets_the_newest_whole_and_hears_how_many_it_will_not_get(
+    tmp_path: Path,
+) -> None:
+    log, url = tmp_path / "audit", ""
+    key = node_key("n1", tmp_path / "keys")
+    config = load_control(config_of(tmp_path))
+    one = shipper(log, posting(lambda: url, key), spool_bytes=20_000, batch_records=9)
+    await asyncio.to_thread(written, log, 10)
+    async with serve_control(config, open_log("json", io.BytesIO())) as address:
+        url = f"http://{address}"
+        await shipped_all(one)
+    for round_ in range(6):
+        await asyncio.to_thread(written, log, 15, 10 + 15 * round_)
+        step = await one.step()
+        assert (step.shipping, step.skipped) == ("unreachable", 0), "what nobody was told of is not left out"
+    size = step.waiting / 90
+    async with serve_control(config, open_log("json", io.BytesIO())) as address:
+        url = f"http://{address}"
+        skipped = sum(step.skipped for step in await shipped_all(one))
+        assert 0 < (90 - skipped) * size <= 20_000 + size, "as much as may wait"
+        found = (await asked("GET", url, "/v1/exchanges?most=1000", person="gus"))[1]["exchanges"]
+        there = sorted(int(exchange["stream"][1:]) for exchange in found)
+        assert there == [*range(10), *range(10 + skipped, 100)]
+        (chain,) = (await asked("GET", url, "/v1/chains", person="gus"))[1]["chains"]
+        assert (chain["missing"], chain["flaws"], chain["signed"]) == (skipped, [], chain["seq"])
+        await asyncio.to_thread(written, log, 5, 100)
+        assert sum(step.records for step in await shipped_all(one)) == 5
 
 
 @asynccontextmanager
