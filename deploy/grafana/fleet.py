@@ -192,6 +192,28 @@ _FORCE = Row(
             width=12,
         ),
         Panel(
+            title="Until certificates end",
+            says="By node and listener. Within a week: renew the files, which are read anew by themselves.",
+            queries=(
+                Query(
+                    f"min by (instance, face) (checkstream_tls_ends_seconds{{{_I}}}) - time()", "{{instance}} {{face}}"
+                ),
+            ),
+            unit="s",
+            width=12,
+        ),
+        Panel(
+            title="Changes of certificates",
+            says="In 15 minutes, by outcome. `refused`: a pair that can't be used; the one before stays in use.",
+            queries=(
+                Query(
+                    f"sum by (face, outcome) (increase(checkstream_tls_reloads_total{{{_I}}}[15m]))",
+                    "{{face}} {{outcome}}",
+                ),
+            ),
+            width=12,
+        ),
+        Panel(
             title="Audit entries a second",
             says="By node. None while its requests run: see CheckstreamAuditSilent in the runbook.",
             queries=(Query(rate("checkstream_audit_entries_total", "instance", _I), "{{instance}}"),),
