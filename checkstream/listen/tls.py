@@ -118,19 +118,19 @@ class ServerTls:
         return context, leaf.not_valid_after_utc.timestamp()
 
 
-class Counted(Protocol):
-    """Metrics of certificates."""
-
-    @property
-    def tls_ends(self) -> Family[Gauge]:
-        """When each ends, by face."""
+class Counting(Protocol):
+    """Tells of certificates."""
 
     @property
     def tls_reloads(self) -> Family[Counter]:
-        """Changes, by face and outcome."""
+        """Changes, by listener and outcome."""
+
+    @property
+    def tls_ends(self) -> Family[Gauge]:
+        """When a certificate ends, by listener."""
 
 
-def open_tls(settings: TlsSettings | None, face: str, log: Log, metrics: Counted) -> ServerTls | None:
+def open_tls(settings: TlsSettings | None, face: str, log: Log, metrics: Counting) -> ServerTls | None:
     """Return TLS with its files read; None: there is none. What becomes of them is logged and counted. Blocks.
 
     Args:

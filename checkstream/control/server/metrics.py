@@ -7,12 +7,11 @@ INVARIANT: label values come from closed sets and from `control.yaml`, but for r
 
 from __future__ import annotations
 
-from collections import Counter
+import collections
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import msgspec
-from prometheus_client import CollectorRegistry, Gauge, Histogram, generate_latest
-from prometheus_client import Counter as Counts
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 from prometheus_client.metrics_core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
@@ -27,10 +26,8 @@ STAGES = ("none", "proposed", "running", "done", "rolled_back")
 CHAIN_STATES = ("whole", "silent", "broken")
 OUTCOMES = ("all", "refused", "stopped", "failed")
 _TURNS = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 30.0)
-_API, _TLS_ENDS, _TLS_RELOADS = (
-    next(spec for spec in OF_PROXIES if spec.name == name)
-    for name in ("checkstream_api_seconds", "checkstream_tls_ends_seconds", "checkstream_tls_reloads_total")
-)
+_ALSO = ("checkstream_api_seconds", "checkstream_tls_ends_seconds", "checkstream_tls_reloads_total")
+_API, _ENDS, _RELOADS = (next(spec for spec in OF_PROXIES if spec.name == name) for name in _ALSO)
 _OF_REVIEWS = ("rule_id", "week")
 
 SPECS = (
@@ -50,8 +47,8 @@ SPECS = (
     MetricSpec("checkstream_control_store_up", "gauge", "1: the store answers; 0: what it has is not told"),
     MetricSpec("checkstream_control_store_seconds", "histogram", "Time of a transaction", (), _TURNS),
     _API,
-    _TLS_ENDS,
-    _TLS_RELOADS,
+    _ENDS,
+    _RELOADS,
 )
 
 
@@ -129,7 +126,7 @@ def state_of(node: NodeShown) -> str:
 
 def _counted(states: Sequence[str], found: Iterable[str]) -> Iterator[tuple[str, int]]:
     """Yield how many there are of each state, of none as well: what vanishes would be no 0."""
-    counts = Counter(found)
+    counts = collections.Counter(found)
     return ((state, counts[state]) for state in states)
 
 
@@ -155,10 +152,10 @@ class ControlMetrics:
         self.store = Histogram(store.name, store.help, buckets=store.buckets, registry=self._registry)
         api = Histogram(_API.name, _API.help, _API.labels, buckets=_API.buckets, registry=self._registry)
         self.api = Family(api, len(_API.labels))
-        ends = Gauge(_TLS_ENDS.name, _TLS_ENDS.help, _TLS_ENDS.labels, registry=self._registry)
-        self.tls_ends = Family(ends, len(_TLS_ENDS.labels))
-        reloads = Counts(_TLS_RELOADS.name, _TLS_RELOADS.help, _TLS_RELOADS.labels, registry=self._registry)
-        self.tls_reloads = Family(reloads, len(_TLS_RELOADS.labels))
+        ends = Gauge(_ENDS.name, _ENDS.help, _ENDS.labels, registry=self._registry)
+        self.tls_ends = Family(ends, len(_ENDS.labels))
+        reloads = Counter(_RELOADS.name, _RELOADS.help, _RELOADS.labels, registry=self._registry)
+        self.tls_reloads = Family(reloads, len(_RELOADS.labels))
 
     def render(self, standing: Standing | None) -> bytes:
         """Return all metrics in the Prometheus text format; None: the store can't be read. Not for the event loop."""

@@ -56,6 +56,8 @@ def test_every_metric_of_the_table_is_rendered_with_its_labels_and_no_other() ->
     metrics = ControlMetrics()
     metrics.store.observe(0.002)
     metrics.api.of("/v1/attestations", "200").observe(0.01)
+    metrics.tls_ends.of("control").set(1)
+    metrics.tls_reloads.of("control", "accepted").inc()
     week = Precision(rule="PII-1", week=2950, reviewed=3, right=2, unsure=0, value=0.6, low=0.1, high=0.9)
     full = standing(
         nodes={"shop": [node()]}, stages={"shop": ""}, exchanges={"shop": (3, 2, 1, 0)}, precision=(week,)
