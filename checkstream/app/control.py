@@ -18,6 +18,7 @@ import checkstream
 from checkstream.api.alerts import AlertsApi
 from checkstream.api.control import ABOUT, NodesApi
 from checkstream.api.drafts import DraftsApi
+from checkstream.api.evidence import EvidenceApi
 from checkstream.api.face import Face
 from checkstream.api.gate_runs import GateRunsApi
 from checkstream.api.nodes import Nodes
@@ -38,6 +39,7 @@ from checkstream.console import Console
 from checkstream.console.control import control_shell, open_control_console
 from checkstream.control.server.acts import Acts
 from checkstream.control.server.database import Database, open_database
+from checkstream.control.server.evidence import Evidence
 from checkstream.control.server.fleets import Fleets
 from checkstream.control.server.gate_runs import GateRuns
 from checkstream.control.server.measured import measured
@@ -58,6 +60,7 @@ _REQUESTS, _HELD_BYTES, _BODY_BYTES = 1024, 1 << 28, 1 << 20
 _DRAIN_S = 10.0
 _SCRAPE_S = 5.0
 """So long metrics wait for the store; Prometheus gives up after ten seconds."""
+_DAY_MS = 86_400_000
 _TICK_S = 2.0
 """How often rollouts are looked at, and notices sent that are due."""
 _LOOK_S = 15.0
@@ -118,6 +121,13 @@ async def serve_control(config: ControlConfig, log: Log) -> AsyncIterator[str]:
             keep_days=config.retention_days,
             silent_s=config.silent_s,
         )
+        evidence = Evidence(
+            database,
+            acts.record,
+            wall_ms,
+            keep_ms=config.retention_days * _DAY_MS,
+            most_bytes=config.evidence_bytes,
+        )
         reviewing = Reviewing(database, wall_ms, per_day=config.review_per_day, keep_days=config.retention_days)
         gate_runs = GateRuns(database, config.fleets, wall_ms)
         admission = Admission(streams=_REQUESTS, held_bytes=_HELD_BYTES)
@@ -129,6 +139,7 @@ async def serve_control(config: ControlConfig, log: Log) -> AsyncIterator[str]:
             RolloutsApi(fleets, acts, roles),
             AlertsApi(alerting, roles),
             TelemetryApi(telemetry, roles),
+            EvidenceApi(evidence, roles),
             ReviewsApi(reviewing, roles),
             GateRunsApi(gate_runs, roles),
             DraftsApi(drafting, roles),
@@ -177,6 +188,7 @@ async def serve_control(config: ControlConfig, log: Log) -> AsyncIterator[str]:
                 keep(partial(look, alerting, log), config.alerts.every_s, "alerts", log),
                 keep(partial(send, alerting), _TICK_S, "notices", log),
                 keep(telemetry.look, _LOOK_S, "telemetry", log),
+                keep(evidence.forget, _LOOK_S, "evidence", log),
                 keep(reviewing.draw, _LOOK_S, "reviews", log),
             ):
                 yield str(listener.address)

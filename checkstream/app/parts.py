@@ -25,6 +25,7 @@ from checkstream.app.inline import Inline
 from checkstream.app.models import OpenModel
 from checkstream.app.telling import Telling
 from checkstream.app.turns import collect_due
+from checkstream.app.witnessing import open_witness
 from checkstream.audit.journal import Journal, JournalSettings
 from checkstream.audit.keys import AuditKey, key_from_text, load_key
 from checkstream.config import AuditSettings, Config, ConversationSettings, RecordSettings, Server, reveal
@@ -142,6 +143,7 @@ async def open_parts(
     vault = await _kept(opening, open_vault, config.pseudonyms)
     tools = await _kept(opening, open_tools, config.tools)
     recorder = await _kept(opening, _open_recorder, config.record, counts)
+    witness = await _kept(opening, open_witness, config, counts)
 
     # what answers
     proxy = Proxy(
@@ -154,6 +156,7 @@ async def open_parts(
         vault=vault,
         tools=tools,
         recorder=recorder,
+        witness=witness,
         background=background,
         assessor=assessor,
         confirmations=Confirmations(together=_together(member, fleet, page)),

@@ -8,16 +8,18 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
+from checkstream.app.witnessing import privacy_of
 from checkstream.audit.keys import PublicKey, key_from_text, load_public_key
 from checkstream.config import AuditSettings, Config, reveal
 from checkstream.config.secrets import audit_key
 from checkstream.control.client import opened_client
 from checkstream.control.identity import NodeKey
 from checkstream.control.telemetry.composing import Composer
-from checkstream.control.telemetry.privacy import Privacy
+from checkstream.control.telemetry.courier import Courier
 from checkstream.control.telemetry.shipper import Shipper
 from checkstream.errors import AuditError, ControlError
 from checkstream.jobs.clock import wall_ms
+from checkstream.proxy.witness import ENDING
 
 
 @asynccontextmanager
@@ -33,7 +35,7 @@ async def opened_shipper(config: Config) -> AsyncIterator[Shipper]:
         raise ControlError("the configuration names no control server; add `control`, with `url`, `node` and `key`")
     key = await asyncio.to_thread(NodeKey.load, control.node, Path(control.key))
     public = await asyncio.to_thread(public_key, config.audit)
-    privacy = Privacy(usual=told.privacy, routes=told.privacy_of_routes, callers=told.privacy_of_callers)
+    privacy = privacy_of(config)
     keys = () if public is None else (public.raw.hex(),)
     composer = Composer(Path(config.audit.dir), privacy, keys, spool_bytes=told.spool_bytes)
     async with opened_client(control, key) as client:
@@ -45,6 +47,7 @@ async def opened_shipper(config: Config) -> AsyncIterator[Shipper]:
             batch_ms=told.batch_ms,
             batch_bytes=told.batch_bytes,
             batch_records=told.batch_records,
+            courier=Courier(Path(told.evidence_dir), ENDING, client.post),
         )
 
 

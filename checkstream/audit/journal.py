@@ -135,6 +135,14 @@ class Journal:
         Raises:
             AuditError: the journal has failed, is closed or can't keep up, or the entry has no canonical form.
         """
+        return self.placed(entry).seq
+
+    def placed(self, entry: AnyEntry) -> format_.Sealed:
+        """Do as `append`, and return the whole record.
+
+        Raises:
+            AuditError: as there.
+        """
         with self._changed:
             self._require_open()
             sealed = self._seal(entry)
@@ -142,7 +150,7 @@ class Journal:
                 self._turn_over()
                 sealed = self._seal(entry)
             self._put(sealed)
-            return sealed.seq
+            return sealed
 
     async def append_durable(self, entry: AnyEntry) -> int:
         """Append an entry with the durability of the settings: `strict` returns when it is on disk.
@@ -150,10 +158,18 @@ class Journal:
         Raises:
             AuditError: as `append`, or the disk refused.
         """
-        seq = self.append(entry)
+        return (await self.placed_durable(entry)).seq
+
+    async def placed_durable(self, entry: AnyEntry) -> format_.Sealed:
+        """Do as `append_durable`, and return the whole record.
+
+        Raises:
+            AuditError: as there.
+        """
+        sealed = self.placed(entry)
         if self._settings.durability == "strict":
             await self.flush()
-        return seq
+        return sealed
 
     async def flush(self) -> None:
         """Wait until all that was appended so far is on disk.

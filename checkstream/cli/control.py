@@ -7,6 +7,7 @@ import asyncio
 import hashlib
 import secrets
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from types import ModuleType
 
@@ -36,6 +37,9 @@ _EXAMPLES = """examples:
   checkstream control reviewed --texts exchanges.jsonl --as cases > tests.yaml
 
   checkstream gate --reports reports/ && checkstream control tell reports/report.json --fleet shop
+  checkstream control evidence-key hospital.pem             # hospital.pem.pub is for the nodes
+  checkstream control evidence c3f1... --key hospital.pem
+  checkstream control erase --caller hospital --reason "their contract has ended"
 
 The guide is checkstream/control/README.md.
 """
@@ -55,9 +59,11 @@ _WITH_REASON = frozenset(
         "refuse",
         "withdraw",
         "export",
+        "erase",
     )
 )
 _OF_DRAFTS = frozenset({"drafts", "draft"})
+_OF_EVIDENCE = frozenset({"evidence", "evidence-key", "erase"})
 _OF_REVIEW = frozenset({"alerts", "silence", "speak", "reviews", "review", "flag", "precision", "reviewed"})
 
 
@@ -98,6 +104,7 @@ def add_arguments(parser: Parser) -> None:
     tell.add_argument("report", metavar="FILE", type=Path, help="the `report.json` that `gate --reports` wrote")
     tell.add_argument("--fleet", metavar="FLEET", help="whose model it is (default: no fleet's)")
     _add_drafts(commands)
+    _add_evidence(commands)
     events = _asking(commands, "events", "show what has happened")
     events.add_argument("fleet", metavar="FLEET", nargs="?", help="to this fleet alone")
     events.add_argument("--most", metavar="N", type=int, default=50, help="the last so many (default: 50)")
@@ -163,6 +170,25 @@ def _add_drafts(commands: Commands) -> None:
             command.add_argument("--to", metavar="DIR", type=Path, required=True, help="a checkout, or new")
 
 
+def _add_evidence(commands: Commands) -> None:
+    key = commands.add_parser(
+        "evidence-key",
+        help="make a pair of keys for evidence",
+        description="Write a private key that opens evidence, and its public half with `.pub` behind the name.",
+    )
+    key.add_argument("file", metavar="FILE", type=Path)
+    evidence = _asking(
+        commands, "evidence", "open what was kept of an exchange", "Exit 1: there is none, or it proves nothing."
+    )
+    evidence.add_argument("stream", metavar="STREAM", help="id of the exchange")
+    evidence.add_argument("--key", metavar="FILE", type=Path, required=True, help="the private key")
+    evidence.add_argument("--transcript", metavar="FILE", type=Path, help="write it for `checkstream replay`, too")
+    erase = _asking(commands, "erase", "erase what was kept of an exchange, or of a caller")
+    whose = erase.add_mutually_exclusive_group(required=True)
+    whose.add_argument("--stream", metavar="STREAM", default="")
+    whose.add_argument("--caller", metavar="CALLER", default="")
+
+
 def _asking(commands: Commands, name: str, does: str, more: str = "") -> Parser:
     parser = commands.add_parser(name, help=does, description=f"{does[0].upper()}{does[1:]}. {more}".strip())
     parser.add_argument("--server", metavar="URL", help="the control server (default: $CHECKSTREAM_CONTROL_URL)")
@@ -189,17 +215,19 @@ def run(args: argparse.Namespace) -> int:
     from checkstream.cli import (  # noqa: PLC0415 - who serves asks nobody
         control_ask,
         control_drafts,
+        control_evidence,
         control_gate,
         control_review,
     )
 
-    if command in _OF_REVIEW:
-        where: ModuleType = control_review
-    elif command in _OF_DRAFTS:
-        where = control_drafts
-    else:
-        where = control_gate if command == "tell" else control_ask
-    found: int = getattr(where, "move" if command in {"approve", "promote", "rollback"} else command)(args)
+    where: Mapping[str, ModuleType] = {
+        **dict.fromkeys(_OF_REVIEW, control_review),
+        **dict.fromkeys(_OF_DRAFTS, control_drafts),
+        **dict.fromkeys(_OF_EVIDENCE, control_evidence),
+        "tell": control_gate,
+    }
+    named = {"approve": "move", "promote": "move", "rollback": "move", "evidence-key": "key"}
+    found: int = getattr(where.get(command, control_ask), named.get(command, command))(args)
     return found
 
 

@@ -10,6 +10,7 @@ from checkstream.config.files import BUNDLE, advice_for, policy_file
 from checkstream.config.reader import Node
 from checkstream.config.secrets import reveal, secrets_in
 from checkstream.config.settings import Config, Match, RouteSettings
+from checkstream.config.telemetry import TelemetrySettings
 from checkstream.core.policy import nodes
 from checkstream.core.policy.capabilities import MCP, PROMPT_ONLY
 from checkstream.core.wire.places import NAMES, PLACES, covers, takes_model
@@ -62,10 +63,33 @@ def _check_privacy(config: Config, routes: Collection[str], tree: Node, source: 
             place = node.at("privacy_of_routes", name).place
             source.fault(place, f"there is no route `{name}`", f"defined: {', '.join(sorted(routes)) or 'none'}")
     known = [caller.name for caller in callers] if isinstance(callers, list) else []
-    for name in config.telemetry.privacy_of_callers:
-        if name not in known:
-            place = node.at("privacy_of_callers", name).place
-            source.fault(place, f"there is no caller `{name}`", f"defined: {', '.join(known) or 'none'}")
+    for field in ("privacy_of_callers", "evidence_keys"):
+        for name in getattr(config.telemetry, field):
+            if name not in known:
+                place = node.at(field, name).place
+                source.fault(place, f"there is no caller `{name}`", f"defined: {', '.join(known) or 'none'}")
+    told = config.telemetry
+    if "full_evidence" not in (told.privacy, *told.privacy_of_routes.values(), *told.privacy_of_callers.values()):
+        return
+    if config.control is None:
+        reason = "`full_evidence` is for a control server, and there is no `control`"
+        source.fault(node.place, reason, "add `control`, or keep `record` with `text: raw` on this machine")
+    whose: Sequence[str | None] = known or [None]
+    for caller in whose:
+        if _is_told_all(told, routes, caller) and told.evidence_key is None and caller not in told.evidence_keys:
+            named = "callers" if caller is None else f"the caller `{caller}`"
+            advice = "`checkstream control evidence-key FILE` makes a pair; name its public half in `evidence_keys`"
+            source.fault(node.place, f"evidence of {named} is to be kept, and no key says who may read it", advice)
+
+
+def _is_told_all(told: TelemetrySettings, routes: Collection[str], caller: str | None) -> bool:
+    """Tell whether `full_evidence` may count for a caller on some route."""
+    own = None if caller is None else told.privacy_of_callers.get(caller)
+    if own is not None and own != "full_evidence":
+        return False
+    of_routes = [told.privacy_of_routes.get(route) for route in routes]
+    usual = own or told.privacy
+    return any(each == "full_evidence" or (each is None and usual == "full_evidence") for each in of_routes)
 
 
 def _check_policy(reference: str, node: Node, source: nodes.Source, *, bundled: bool) -> None:

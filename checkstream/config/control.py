@@ -216,6 +216,8 @@ class ControlConfig(Settings, frozen=True):
     """How many findings of each rule people look at a day; drawn by chance. 0: none are drawn."""
     retention_days: Annotated[int, Meta(ge=1, le=3650)] = 90
     """How long what nodes tell of their exchanges is kept."""
+    evidence_bytes: Annotated[int, Meta(ge=0)] = 10_737_418_240
+    """Most evidence that is kept of one node, in bytes; more waits there until some is old, or erased. 0: none is."""
     silent_s: Annotated[int, Meta(ge=10, le=86_400)] = 300
     """A node that attests and tells nothing of its audit chains for so long is silent, which is an event."""
     telemetry: LogSettings = LogSettings()

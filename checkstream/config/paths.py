@@ -13,6 +13,7 @@ from checkstream.config.files import BUILTIN, BUNDLE
 from checkstream.config.identity import TlsSettings, TokenSettings
 from checkstream.config.parts import Secret
 from checkstream.config.settings import Config, ConversationSettings, RouteSettings
+from checkstream.config.telemetry import TelemetrySettings
 from checkstream.config.trusted import EvidenceSettings
 
 _Stored = TypeVar("_Stored", JobsSettings, PseudonymSettings, ConversationSettings, ToolSettings)
@@ -42,6 +43,7 @@ def absolute(config: Config, base: Path) -> Config:
         tools=None if tools is None else _stored(tools, base),
         jobs=_stored(config.jobs, base),
         evidence=_evidence(config.evidence, base),
+        telemetry=_telemetry(config.telemetry, base),
     )
 
 
@@ -79,6 +81,15 @@ def _bundles(given: BundleSettings, base: Path) -> BundleSettings:
 def _control(given: ControlSettings, base: Path) -> ControlSettings:
     files = {name: getattr(given, name) for name in ("key", "ca", "certificate", "certificate_key")}
     return _replace(given, **{name: None if file is None else str(base / file) for name, file in files.items()})
+
+
+def _telemetry(given: TelemetrySettings, base: Path) -> TelemetrySettings:
+    return _replace(
+        given,
+        evidence_key=None if given.evidence_key is None else str(base / given.evidence_key),
+        evidence_keys={name: str(base / file) for name, file in given.evidence_keys.items()},
+        evidence_dir=str(base / given.evidence_dir),
+    )
 
 
 def _evidence(given: EvidenceSettings, base: Path) -> EvidenceSettings:

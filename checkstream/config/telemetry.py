@@ -43,7 +43,7 @@ class LogSettings(Settings, frozen=True):
     """json: one object a line. console: lines for people. auto: console on a terminal, json elsewhere."""
 
 
-Told = Literal["none", "aggregate", "decisions"]
+Told = Literal["none", "aggregate", "decisions", "full_evidence"]
 """What of an exchange leaves its node, from the one that tells least."""
 
 
@@ -58,11 +58,21 @@ class TelemetrySettings(LogSettings, frozen=True):
     privacy: Told = "decisions"
     """What it is told of an exchange. decisions: its record, with places and digests of what was found, never a text.
     aggregate: one more in the counts of its minute. none: nothing. What is not told still proves that the log is
-    whole."""
+    whole. full_evidence: its record, and beside it what was asked and answered, sealed to the caller's key, so that
+    neither the control server nor anybody else reads it."""
     privacy_of_routes: dict[Name, Told] = msgspec.field(default_factory=dict)
     """Route -> the same of its exchanges. Where route and caller both have a word, the one that tells less counts."""
     privacy_of_callers: dict[Name, Told] = msgspec.field(default_factory=dict)
     """Caller -> the same of its exchanges."""
+    evidence_key: str | None = None
+    """File of the public key (PEM) that evidence is sealed to, of callers without one of their own; `checkstream
+    control evidence-key` makes a pair, and who has its other half reads."""
+    evidence_keys: dict[Name, str] = msgspec.field(default_factory=dict)
+    """Caller -> file of the public key of its own."""
+    evidence_dir: str = "var/evidence-out"
+    """Folder in which evidence that is sealed waits to be sent."""
+    evidence_bytes: Annotated[int, Meta(ge=1_048_576)] = 268_435_456
+    """Most of it that waits; the oldest is dropped, which is counted."""
     salt: Secret | None = None
     """Of digests, 32 bytes at least (`openssl rand -base64 32`); the same on all nodes, so that equal texts of one
     caller have equal digests on all of them, and those of two callers never. null: digests are of this node alone."""

@@ -122,6 +122,9 @@ class Said:
             self._metrics.telemetry_attempts.of(shipped.shipping).inc()
         self._metrics.telemetry_records.of("sent").inc(shipped.records)
         self._metrics.telemetry_records.of("skipped").inc(shipped.skipped)
+        for outcome, count in (("sent", shipped.evidence), ("refused", shipped.evidence_refused)):
+            if count:
+                self._metrics.evidence.of(outcome).inc(count)
         self._metrics.telemetry_waiting.set(shipped.waiting)
         if shipped.skipped:
             self.log.error("telemetry.skipped", records=shipped.skipped, waiting_bytes=shipped.waiting)

@@ -296,6 +296,7 @@ class Counted:
         self._metrics = metrics
         self._log = log
         self._recording = "written"
+        self._witnessed = "sealed"
         self._news = News()
         self._routes: dict[str, _OfRoute] = {}
 
@@ -326,6 +327,14 @@ class Counted:
             detail = error.strerror if isinstance(error, OSError) else None
             self._log.warning("recording.failed", stream=stream, outcome=outcome, detail=detail, exc_info=error)
         self._recording = outcome
+
+    def evidence(self, outcome: str, stream: str, error: BaseException | None = None) -> None:
+        """Count a piece of evidence; log why one was not kept, and of failures that repeat the first."""
+        self._metrics.evidence.of(outcome).inc()
+        if outcome not in ("sealed", self._witnessed):
+            detail = error.strerror if isinstance(error, OSError) else type(error).__name__ if error else None
+            self._log.warning("evidence.failed", stream=stream, outcome=outcome, detail=detail)
+        self._witnessed = outcome
 
     def refused(self, stream: str, error: CheckstreamError, route: str | None = None) -> None:
         """Count and log a request that was not taken.

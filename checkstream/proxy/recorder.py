@@ -65,6 +65,22 @@ def sampled(stream: str, share: float) -> bool:
     return number < share * 2**64
 
 
+def header_of(surface: Surface | Mcp, plan: Plan, began: dt.datetime, stream: str, route: str) -> Header:
+    """Return the first line of an exchange's transcript."""
+    return Header(
+        surface=surface.name,
+        fail_mode=plan.fail_mode,
+        parts=plan.parts,
+        unknown_fields=plan.unknown_fields,
+        known_fields=tuple(sorted(plan.known_fields)),
+        hold=plan.hold,
+        route=route,
+        recorded=began.isoformat(timespec="milliseconds"),
+        stream=stream,
+        policies=plan.program.packs,
+    )
+
+
 class Recorder:
     """Follows sampled exchanges and writes them down when they have ended."""
 
@@ -100,19 +116,7 @@ class Recorder:
         if not sampled(stream, self._settings.sample):
             return guard
         began = self._now()
-        header = Header(
-            surface=surface.name,
-            fail_mode=plan.fail_mode,
-            parts=plan.parts,
-            unknown_fields=plan.unknown_fields,
-            known_fields=tuple(sorted(plan.known_fields)),
-            hold=plan.hold,
-            route=route,
-            recorded=began.isoformat(timespec="milliseconds"),
-            stream=stream,
-            policies=plan.program.packs,
-        )
-        return Recording(guard, surface, began, header, self._take)
+        return Recording(guard, surface, began, header_of(surface, plan, began, stream, route), self._take)
 
     def close(self, timeout_s: float = 5.0) -> None:
         """Write what has ended, for so long at most; nothing is recorded after that. Blocks."""

@@ -54,6 +54,7 @@ from checkstream.proxy.sent import CONTEXT, CONVERSATION, Sent, method_of, one_o
 from checkstream.proxy.sessions import Sessions
 from checkstream.proxy.trail import ExchangeTrail, Trail
 from checkstream.proxy.turns import Turns
+from checkstream.proxy.witness import Witness
 from checkstream.telemetry.traces import TRACEPARENT
 
 _MOST_BOOKS = 1000
@@ -81,6 +82,7 @@ class _Guarded(msgspec.Struct, frozen=True, kw_only=True):
     surface: Surface | Mcp
     plan: Plan
     services: Services
+    ledger: ExchangeTrail
     admitted: Admitted
     counts: StreamCounts
 
@@ -100,6 +102,7 @@ class Proxy:
         vault: Names | None = None,
         tools: Tools | None = None,
         recorder: Recorder | None = None,
+        witness: Witness | None = None,
         background: Background | None = None,
         assessor: Assessor | None = None,
         confirmations: Confirmations | None = None,
@@ -116,6 +119,7 @@ class Proxy:
             vault: Keeps what stands for whose data in a conversation; without it names are of one request.
             conversations: Knows what earlier requests came to; without it nothing is known.
             recorder: Records a sample of the exchanges, if any are to be recorded.
+            witness: Keeps evidence of exchanges, if of any it is to be kept.
             background: Scores answers afterwards; without it none are.
             assessor: Holds answers against evidence while their callers wait; without it nobody does.
             confirmations: Of this process and others; without it tokens are good in this one alone.
@@ -124,6 +128,7 @@ class Proxy:
         self._vault = vault
         self._pins = tools
         self._recorder = recorder
+        self._witness = witness
         self._background = background
         self._assessor = assessor
         self._intake = intake
@@ -272,6 +277,7 @@ class Proxy:
                     tools=self._pins,
                     turns=self._turns,
                 ),
+                ledger=ledger,
                 admitted=Admitted(visit=visit, load=load, share=sent.share, shed=shed),
                 counts=counts,
             )
@@ -299,7 +305,7 @@ class Proxy:
         exchange = Exchange(
             request,
             connection_of(request),
-            guard=self._machine(guarded, plan, stream, caller, quiet=quiet, path=request.rel_url.raw_path),
+            guard=self._machine(guarded, plan, quiet=quiet, path=request.rel_url.raw_path),
             surface=guarded.surface,
             upstream=route.upstream,
             outgoing=outgoing,
@@ -335,24 +341,24 @@ class Proxy:
             return await asyncio.to_thread(self._confirmations.open, asked, tokens)
         return self._confirmations.open(asked, tokens)
 
-    def _machine(
-        self, guarded: _Guarded, plan: Plan, stream: str, caller: str | None, *, quiet: QuietOfCaller, path: str
-    ) -> Machine:
+    def _machine(self, guarded: _Guarded, plan: Plan, *, quiet: QuietOfCaller, path: str) -> Machine:
         """Return what guards an exchange, recorded where recordings are made."""
-        route, surface = guarded.route, guarded.surface
+        route, surface, ledger = guarded.route, guarded.surface, guarded.ledger
         guard: Machine = machine_for(
             surface,
             plan,
-            self._digests(caller),
-            stream=stream,
+            self._digests(ledger.caller),
+            stream=ledger.stream,
             clock=time.perf_counter,
             quiet=quiet,
-            tools=self._tools_of(route, caller),
+            tools=self._tools_of(route, ledger.caller),
             server=f"{route.upstream.name} {path}",
         )
+        if self._witness is not None:
+            guard = self._witness.follow(guard, surface, plan, ledger=ledger)
         if self._recorder is None:
             return guard
-        return self._recorder.follow(guard, surface, plan, stream=stream, route=route.name)
+        return self._recorder.follow(guard, surface, plan, stream=ledger.stream, route=route.name)
 
     def _tools_of(self, route: Route, caller: str | None) -> Pins | None:
         """Return what is known of the tools behind a route, as a caller has seen them."""

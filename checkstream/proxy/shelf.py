@@ -22,18 +22,22 @@ _UNFINISHED_FOR = dt.timedelta(hours=1)
 class Shelf:
     """Keeps files. Used by one thread."""
 
-    def __init__(self, directory: Path, *, keep: dt.timedelta, max_bytes: int) -> None:
+    def __init__(self, directory: Path, *, keep: dt.timedelta, max_bytes: int, ending: str = _SUFFIX) -> None:
         """Touch nothing yet.
 
         Args:
             directory: Made when it is not there.
             keep: How long files are kept.
             max_bytes: Of all files together; the oldest go first.
+            ending: Of the files' names.
         """
         self._directory = directory
         self._keep = keep
         self._max_bytes = max_bytes
         self._bytes = 0
+        self._ending = ending
+        self.dropped = 0
+        """Files that have gone to make room."""
 
     def put(self, began: dt.datetime, stream: str, data: bytes) -> Path:
         """Write one recording.
@@ -42,7 +46,7 @@ class Shelf:
             OSError: it can't be written; nothing of it is left.
         """
         self._directory.mkdir(mode=0o700, parents=True, exist_ok=True)
-        path = self._directory / f"{began:{_STAMP}}-{stream}{_SUFFIX}"
+        path = self._directory / f"{began:{_STAMP}}-{stream}{self._ending}"
         unfinished = path.with_name(path.name + _UNFINISHED)
         try:
             handle = os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)
@@ -67,8 +71,8 @@ class Shelf:
         self._directory.mkdir(mode=0o700, parents=True, exist_ok=True)
         self._directory.chmod(0o700)
         removed = 0
-        for path, began in self._files((_SUFFIX, _SUFFIX + _UNFINISHED)):
-            whole = path.suffix == _SUFFIX
+        for path, began in self._files((self._ending, self._ending + _UNFINISHED)):
+            whole = path.suffix == self._ending
             if now - began > (self._keep if whole else _UNFINISHED_FOR):
                 path.unlink(missing_ok=True)
                 removed += whole
@@ -77,13 +81,14 @@ class Shelf:
 
     def _shorten(self) -> None:
         """Remove the oldest recordings until the rest is within the cap."""
-        sizes = [(began, path, _size(path)) for path, began in self._files((_SUFFIX,))]
+        sizes = [(began, path, _size(path)) for path, began in self._files((self._ending,))]
         self._bytes = sum(size for _, _, size in sizes)
         for _, path, size in sorted(sizes):
             if self._bytes <= self._max_bytes:
                 break
             path.unlink(missing_ok=True)
             self._bytes -= size
+            self.dropped += 1
 
     def _files(self, endings: tuple[str, ...]) -> Iterator[tuple[Path, dt.datetime]]:
         for path in self._directory.iterdir():

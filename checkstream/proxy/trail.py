@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 
 import msgspec
 
+from checkstream.audit.chain import Sealed
 from checkstream.audit.entries import AnyEntry, PassEntry, StreamEntry
 from checkstream.audit.journal import Journal
 from checkstream.core.commands import StreamRecord
@@ -49,28 +50,31 @@ class Trail:
         """Name of this process's chain."""
         return self._journal.chain
 
-    def append(self, entry: AnyEntry) -> None:
-        """Append without waiting for the disk.
+    def append(self, entry: AnyEntry) -> Sealed:
+        """Append without waiting for the disk; return the record.
 
         Raises:
             AuditError: the journal takes no entry.
         """
-        self._latest.append(self._latest_of(self._journal.append(entry), entry))
+        sealed = self._journal.placed(entry)
+        self._latest.append(self._latest_of(sealed.seq, entry))
         self._recorded()
+        return sealed
 
-    async def append_durable(self, entry: AnyEntry) -> None:
-        """Append, as durably as configured.
+    async def append_durable(self, entry: AnyEntry) -> Sealed:
+        """Append, as durably as configured; return the record.
 
         Raises:
             AuditError: the journal takes no entry, or the disk refused.
         """
         self._latest.append(self._latest_of(-1, entry))
-        seq = await self._journal.append_durable(entry)
+        sealed = await self._journal.placed_durable(entry)
         self._recorded()
         for place in range(len(self._latest) - 1, -1, -1):
             if self._latest[place].entry is entry:
-                self._latest[place] = msgspec.structs.replace(self._latest[place], seq=seq)
+                self._latest[place] = msgspec.structs.replace(self._latest[place], seq=sealed.seq)
                 break
+        return sealed
 
     def _latest_of(self, seq: int, entry: AnyEntry) -> Latest:
         return Latest(datetime.now(UTC).isoformat(timespec="milliseconds"), self._journal.chain, seq, entry)
@@ -88,26 +92,30 @@ class ExchangeTrail:
         self._counts = counts
         self._trail = trail
         self.stream = stream
-        self._route = route
-        self._caller = caller
+        self.witness: Callable[[str, Sealed], None] | None = None
+        """Hears in which chain the record stands, and which it is; None: nobody does."""
+        self.route = route
+        self.caller = caller
 
     async def write(self, record: StreamRecord) -> None:
         """Append a record; return when it is on the disk."""
-        await self._trail.append_durable(self._entry(record))
+        self._tell(await self._trail.append_durable(self._entry(record)))
 
     def write_now(self, record: StreamRecord) -> None:
         """Append a record, or lose it where the journal has failed."""
         with contextlib.suppress(AuditError):  # the journal's state shows it, and new requests are refused
-            self._trail.append(self._entry(record))
+            self._tell(self._trail.append(self._entry(record)))
 
     async def passed(self, method: str, path: str, status: int) -> None:
         """Append that a request has passed unguarded, and what was answered; return when it is on the disk."""
         self._counts.upstream_answered(status)
         await self._trail.append_durable(
-            PassEntry(
-                stream=self.stream, route=self._route, caller=self._caller, method=method, path=path, status=status
-            )
+            PassEntry(stream=self.stream, route=self.route, caller=self.caller, method=method, path=path, status=status)
         )
 
+    def _tell(self, sealed: Sealed) -> None:
+        if self.witness is not None:
+            self.witness(self._trail.chain, sealed)
+
     def _entry(self, record: StreamRecord) -> StreamEntry:
-        return StreamEntry(stream=self.stream, route=self._route, caller=self._caller, record=record)
+        return StreamEntry(stream=self.stream, route=self.route, caller=self.caller, record=record)

@@ -117,6 +117,7 @@ SPECS = (
     MetricSpec("checkstream_telemetry_attempts_total", "counter", "Deliveries to the control server", ("outcome",)),
     MetricSpec("checkstream_telemetry_records_total", "counter", "Records for the control server", ("outcome",)),
     MetricSpec("checkstream_telemetry_waiting_bytes", "gauge", "Bytes of the audit log that wait to be sent"),
+    MetricSpec("checkstream_evidence_total", "counter", "Evidence of exchanges, sealed and sent", ("outcome",)),
     MetricSpec("checkstream_fleet_machines", "gauge", "Machines that count as one; 0: none are known"),
     MetricSpec("checkstream_tls_ends_seconds", "gauge", "When a certificate ends, Unix time", ("face",), common=True),
     MetricSpec("checkstream_tls_reloads_total", "counter", "Changes of certificates", ("face", "outcome")),
@@ -256,6 +257,7 @@ class Metrics:
         self.telemetry_attempts = Family(self._make(Counter, "checkstream_telemetry_attempts_total"), 1)
         self.telemetry_records = Family(self._make(Counter, "checkstream_telemetry_records_total"), 1)
         self.telemetry_waiting = self._make(Gauge, "checkstream_telemetry_waiting_bytes")
+        self.evidence = Family(self._make(Counter, "checkstream_evidence_total"), 1)
         self.fleet_machines = self._make(Gauge, "checkstream_fleet_machines")
         self.tls_ends = Family(self._make(Gauge, "checkstream_tls_ends_seconds"), 1)
         self.tls_reloads = Family(self._make(Counter, "checkstream_tls_reloads_total"), 2)

@@ -17,7 +17,7 @@ from checkstream.listen.tokens import claimed, words_of
 
 Act = Literal[
     "view", "allow", "disallow", "rollout", "approve", "promote", "rollback", "silence", "review", "tell", "draft",
-    "approve_draft",
+    "approve_draft", "erase",
 ]  # fmt: skip
 ACTS: tuple[Act, ...] = get_args(Act)
 ROLES: tuple[Role, ...] = get_args(Role)
@@ -34,6 +34,7 @@ MAY: Mapping[Act, frozenset[Role]] = {
     "tell": frozenset({"org_admin", "risk_officer", "engineer"}),
     "draft": frozenset({"org_admin", "risk_officer", "engineer"}),
     "approve_draft": frozenset({"org_admin", "risk_officer"}),
+    "erase": frozenset({"org_admin", "risk_officer"}),
 }
 """To take a rollout back is for many, since it is urgent; to say what may run, for those who answer for it."""
 

@@ -5,6 +5,8 @@ none       that there was a record: its digest and its hash
 aggregate  that, and one more in the counts of its minute and route
 decisions  the record as it stands in the log: which rules fired where, places and keyed digests of what
            was found; never the text
+full_      that; what was asked and answered goes another way, sealed (`evidence`)
+evidence
 ========== ===========================================================================================
 
 Records that are of no exchange (a start, a reload, a stop) always leave: without them nobody could tell whether a node
@@ -23,8 +25,9 @@ from checkstream.control.telemetry.delivery import At, Count, Link, Run, Skipped
 from checkstream.control.telemetry.minutes import Minutes, minute_of
 from checkstream.control.telemetry.records import digest_of, exchange_of
 
-STRICTNESS: tuple[Told, ...] = ("none", "aggregate", "decisions")
+STRICTNESS: tuple[Told, ...] = ("none", "aggregate", "decisions", "full_evidence")
 """From the one that tells least."""
+_WHOLE = frozenset({"decisions", "full_evidence"})
 LONGEST = 1_048_576
 """Of a record that leaves whole, in bytes; of a longer one only the link does."""
 
@@ -36,6 +39,11 @@ class Privacy(msgspec.Struct, frozen=True, kw_only=True):
     """Where neither has a word of its own."""
     routes: Mapping[str, Told] = {}
     callers: Mapping[str, Told] = {}
+
+    @property
+    def tells_all(self) -> bool:
+        """Evidence of some exchanges may be wanted."""
+        return "full_evidence" in (self.usual, *self.routes.values(), *self.callers.values())
 
     def of(self, route: str, caller: str | None) -> Told:
         """Return what leaves of an exchange: where route and caller both say something, the one that tells less."""
@@ -59,7 +67,7 @@ def run_of(
     counted = Minutes()
     for line, record in records:
         mode = _mode(record, privacy)
-        if mode == "decisions" and len(line) <= LONGEST:
+        if mode in _WHOLE and len(line) <= LONGEST:
             items.append(msgspec.Raw(line))
             continue
         link = Link(digest=digest_of(record), hash=record.hash, seq=record.seq)

@@ -14,6 +14,7 @@ from typing import Literal, Protocol
 import msgspec
 
 from checkstream.control.telemetry.composing import Composed, Composer
+from checkstream.control.telemetry.courier import Courier
 from checkstream.control.telemetry.delivery import At, Delivery, Received
 from checkstream.control.telemetry.pace import Pace
 from checkstream.control.telemetry.packing import packed
@@ -60,6 +61,10 @@ class Shipped(msgspec.Struct, frozen=True, kw_only=True):
     waiting: int = 0
     """Bytes of the log that are still to be sent."""
     reason: str = ""
+    evidence: int = 0
+    """Pieces of evidence that were taken beside."""
+    evidence_refused: int = 0
+    """And such as the server will not have, which are gone."""
     wait_s: float
     """Until the next attempt."""
 
@@ -77,6 +82,7 @@ class Shipper:
         batch_ms: int = 1000,
         batch_bytes: int = 1 << 20,
         batch_records: int = 1000,
+        courier: Courier | None = None,
     ) -> None:
         """Send nothing yet.
 
@@ -88,7 +94,9 @@ class Shipper:
             batch_ms: The oldest record of a delivery waits for it no longer than this, if all goes well.
             batch_bytes: Of the log, in one delivery.
             batch_records: In one delivery.
+            courier: Sends evidence between deliveries; None: there is none.
         """
+        self._courier = courier
         self._composer = composer
         self._post = post
         self._now_ms = now_ms
@@ -107,7 +115,26 @@ class Shipper:
             await asyncio.sleep(shipped.wait_s)
 
     async def step(self) -> Shipped:
-        """Send once what there is."""
+        """Send once what there is: records, then some evidence."""
+        shipped = await self._ship()
+        if self._courier is None or shipped.shipping not in ("sent", "idle"):
+            return shipped
+        try:
+            carried = await self._courier.round()
+        except OSError as error:
+            return msgspec.structs.replace(shipped, shipping="unreadable", reason=f"evidence can't be read: {error}")
+        moved = carried.sent + carried.refused
+        return msgspec.structs.replace(
+            shipped,
+            shipping="unreachable" if carried.reason else "sent" if moved else shipped.shipping,
+            reason=shipped.reason or carried.reason,
+            evidence=carried.sent,
+            evidence_refused=carried.refused,
+            wait_s=self._pace.failed(self._draw()) if carried.reason else 0.0 if carried.more else shipped.wait_s,
+        )
+
+    async def _ship(self) -> Shipped:
+        """Send records."""
         try:
             composed = await asyncio.to_thread(self._composed)
         except (AuditError, OSError) as error:

@@ -40,7 +40,10 @@ BUNDLES = {"source": "https://control.example:8100/bundles/", "root": "root.json
     [
         ({"privacy_of_routes": {"chatt": "none"}}, "there is no route `chatt`"),
         ({"privacy_of_callers": {"app2": "none"}}, "there is no caller `app2`"),
-        ({"privacy": "full_evidence"}, "privacy"),
+        ({"privacy": "everything"}, "privacy"),
+        ({"privacy": "full_evidence", "evidence_key": "k.pub"}, "there is no `control`"),
+        ({"evidence_keys": {"app2": "k.pub"}}, "there is no caller `app2`"),
+        ({"evidence_bytes": 1}, "evidence_bytes"),
         ({"privacy_of_routes": {"chat": "some"}}, "chat"),
         ({"batch_bytes": 1}, "batch_bytes"),
         ({"salt": {"env": "NO_SUCH_SALT"}}, "NO_SUCH_SALT"),
@@ -49,6 +52,38 @@ BUNDLES = {"source": "https://control.example:8100/bundles/", "root": "root.json
 def test_what_would_tell_more_than_was_meant_is_a_fault(tmp_path: Path, telemetry: dict[str, Any], says: str) -> None:
     with pytest.raises(ConfigError, match=says):
         load_config(written(tmp_path, telemetry=telemetry))
+
+
+@pytest.mark.parametrize(
+    "telemetry",
+    [
+        {"privacy": "full_evidence"},
+        {"privacy_of_routes": {"chat": "full_evidence"}},
+        {"privacy_of_callers": {"app1": "full_evidence"}},
+    ],
+)
+def test_evidence_that_nobody_may_read_is_a_fault_with_a_way_out(tmp_path: Path, telemetry: dict[str, Any]) -> None:
+    node: dict[str, Any] = {"control": CONTROL, "bundles": BUNDLES}
+    with pytest.raises(ConfigError, match="no key says who may read it") as caught:
+        load_config(written(tmp_path, **node, telemetry=telemetry))
+    assert "evidence-key" in str(caught.value)
+    for keys in ({"evidence_key": "k.pub"}, {"evidence_keys": {"app1": "k.pub"}}):
+        told = load_config(written(tmp_path, **node, telemetry={**telemetry, **keys})).telemetry
+        named = [each for each in (told.evidence_key, *told.evidence_keys.values()) if each is not None]
+        assert named == [str(tmp_path / "k.pub")]
+        assert told.evidence_dir == str(tmp_path / "var" / "evidence-out")
+
+
+@pytest.mark.parametrize(
+    "telemetry",
+    [
+        {"privacy": "full_evidence", "privacy_of_callers": {"app1": "decisions"}},
+        {"privacy_of_routes": {"chat": "full_evidence"}, "privacy_of_callers": {"app1": "none"}},
+        {"privacy_of_routes": {"chat": "none"}, "privacy_of_callers": {"app1": "full_evidence"}},
+    ],
+)
+def test_where_the_word_that_tells_less_counts_no_key_is_missed(tmp_path: Path, telemetry: dict[str, Any]) -> None:
+    load_config(written(tmp_path, control=CONTROL, bundles=BUNDLES, telemetry=telemetry))
 
 
 def test_the_usual_is_decisions_and_a_missing_salt_is_said(tmp_path: Path) -> None:

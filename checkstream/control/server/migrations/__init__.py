@@ -7,7 +7,16 @@ a line in `MIGRATIONS`; numbers only grow. Statements are for SQLite and Postgre
 
 from __future__ import annotations
 
-from checkstream.control.server.migrations import alerts, console, decisions, drafts, fleets, reviews, telemetry
+from checkstream.control.server.migrations import (
+    alerts,
+    console,
+    decisions,
+    drafts,
+    evidence,
+    fleets,
+    reviews,
+    telemetry,
+)
 from checkstream.control.server.migrations.change import Migration
 
 MIGRATIONS: tuple[Migration, ...] = (
@@ -18,5 +27,6 @@ MIGRATIONS: tuple[Migration, ...] = (
     console.FIRST,
     decisions.LATENCY,
     drafts.FIRST,
+    evidence.FIRST,
 )
 """In their order."""

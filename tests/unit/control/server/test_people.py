@@ -21,6 +21,7 @@ review     no         yes           yes       yes      no
 tell       yes        yes           yes       no       no
 draft      yes        yes           yes       no       no
 approve_draft yes     yes           no        no       no
+erase      yes        yes           no        no       no
 """
 ROWS = [line.split() for line in TABLE.strip().splitlines()]
 CELLS = [(row[0], role, cell == "yes") for row in ROWS[1:] for role, cell in zip(ROWS[0][1:], row[1:], strict=True)]

@@ -1,0 +1,168 @@
+"""Keeps evidence that nodes send, as it came: the server has no key that opens it.
+
+INVARIANT: one piece for each record of a node, the first that came. What was erased does not come back.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+
+import msgspec
+
+from checkstream.audit.entries import ActEntry
+from checkstream.control.server.arrivals import as_kept
+from checkstream.control.server.database import Database, Session
+from checkstream.control.server.people import Asker
+from checkstream.control.telemetry.evidence import MOST_PARCEL, Parcel
+from checkstream.control.telemetry.packing import unpacked
+from checkstream.errors import ActConflicts, Overloaded, RequestInvalid
+
+_AHEAD_MS = 3_600_000
+_STEP = 200
+_PAUSE_S = 0.05
+_MOST_FOUND = 20
+
+
+class Kept(msgspec.Struct, frozen=True, kw_only=True):
+    """What a node is told of a parcel."""
+
+    kept: bool
+    """False: it was there already, or is too old."""
+
+
+class Found(msgspec.Struct, frozen=True, kw_only=True):
+    """Evidence, sealed, and whose it is."""
+
+    node: str
+    parcel: Parcel
+
+
+class Erased(msgspec.Struct, frozen=True, kw_only=True):
+    """What was erased."""
+
+    pieces: int
+
+
+class Evidence:
+    """All evidence that there is."""
+
+    def __init__(
+        self,
+        database: Database,
+        record: Callable[[ActEntry], None],
+        now_ms: Callable[[], int],
+        *,
+        keep_ms: int,
+        most_bytes: int,
+    ) -> None:
+        """Keep for `keep_ms`, of each node at most `most_bytes`; `record` puts acts into the audit chain. Blocks."""
+        self._database = database
+        self._record = record
+        self._now_ms = now_ms
+        self._keep_ms = keep_ms
+        self._most = most_bytes
+
+    async def receive(self, node: str, body: bytes) -> Kept:
+        """Take what a node has signed.
+
+        Raises:
+            RequestInvalid: it is no parcel, or belongs to another record than it says.
+            Overloaded: the node has as much here as it may.
+            ControlUnusable: the store can't be used.
+        """
+        parcel = await asyncio.to_thread(_read, body)
+        return await self._database.transact(lambda session: self._keep(session, node, parcel))
+
+    def _keep(self, session: Session, node: str, parcel: Parcel) -> Kept:
+        place = (node, parcel.chain, parcel.seq)
+        known = session.execute("select hash from records where node = ? and chain = ? and seq = ?", place)
+        if known and known[0][0] != parcel.hash:
+            raise RequestInvalid(f"record {parcel.seq} of chain `{parcel.chain}` has the hash {known[0][0]}")
+        now_ms = self._now_ms()
+        at_ms = min(parcel.at_ms, now_ms + _AHEAD_MS)
+        if at_ms < now_ms - self._keep_ms:
+            return Kept(kept=False)
+        size = len(parcel.sealed)
+        held = session.execute("select coalesce(sum(size), 0) from evidence where node = ?", (node,))
+        if int(held[0][0]) + size > self._most:
+            raise Overloaded("this node's evidence has no more room here; raise `evidence_bytes`, or erase some")
+        if session.execute("select 1 from evidence where node = ? and chain = ? and seq = ?", place):
+            return Kept(kept=False)
+        caller = "" if parcel.caller is None else parcel.caller
+        named = (as_kept(parcel.stream), as_kept(parcel.route), as_kept(caller), parcel.key)
+        session.execute(
+            "insert into evidence(node, chain, seq, hash, stream, route, caller, key, at_ms, size, erased, sealed) "
+            "values(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 0, ?)",
+            (*place, parcel.hash, *named, at_ms, size, parcel.sealed),
+        )
+        return Kept(kept=True)
+
+    async def find(self, stream: str) -> list[Found]:
+        """Return the evidence of an exchange; nodes could tell of two with one id, if one of them lies.
+
+        Raises:
+            ControlUnusable: the store can't be used.
+        """
+        rows = await self._database.transact(
+            lambda session: session.execute(
+                "select node, chain, seq, hash, stream, route, caller, key, at_ms, sealed from evidence "
+                "where stream = ? and erased = 0 order by node, chain, seq limit ?",
+                (as_kept(stream), _MOST_FOUND),
+            )
+        )
+        return [
+            Found(
+                node=row[0],
+                parcel=Parcel(
+                    chain=row[1], seq=int(row[2]), hash=row[3], stream=row[4], route=row[5], caller=row[6] or None,
+                    key=row[7], at_ms=int(row[8]), sealed=bytes(row[9]),
+                ),
+            )
+            for row in rows
+        ]  # fmt: skip
+
+    async def erase(self, who: Asker, *, stream: str, caller: str, reason: str) -> Erased:
+        """Erase what there is of an exchange, or of a caller; who does it, and why, stands in the audit chain.
+
+        Raises:
+            ActConflicts: it is not said of which.
+            ControlUnusable: the store, or the audit chain, can't be used.
+        """
+        if bool(stream) == bool(caller):
+            raise ActConflicts("say either `stream` or `caller`")
+        column, value = ("stream", stream) if stream else ("caller", caller)
+
+        def erase(session: Session) -> Erased:
+            empty = (
+                "update evidence set erased = 1, size = 0, sealed = ?, stream = '', route = '', caller = '' "  # noqa: S608 - ours
+                f"where {column} = ? and erased = 0 returning 1"
+            )
+            subject = f"{column}:{value}"
+            self._record(
+                ActEntry(who=who.name, role=who.role, act="erase", fleet="", subject=subject, reason=reason, detail={})
+            )
+            return Erased(pieces=len(session.execute(empty, (b"", as_kept(value)))))
+
+        return await self._database.transact(erase)
+
+    async def forget(self) -> None:
+        """Let go of what is old, in small steps.
+
+        Raises:
+            ControlUnusable: the store can't be used.
+        """
+        before = self._now_ms() - self._keep_ms
+        oldest = "select node, chain, seq from evidence where at_ms < ? order by at_ms limit ?"
+        delete = f"delete from evidence where (node, chain, seq) in ({oldest}) returning 1"  # noqa: S608 - ours
+        gone = _STEP
+        while gone == _STEP:
+            gone = await self._database.transact(lambda session: len(session.execute(delete, (before, _STEP))))
+            await asyncio.sleep(_PAUSE_S)
+
+
+def _read(body: bytes) -> Parcel:
+    try:
+        return msgspec.json.decode(unpacked(body, MOST_PARCEL), type=Parcel)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise RequestInvalid(f"the body is no parcel of evidence: {error}") from error

@@ -1,0 +1,23 @@
+"""Evidence of exchanges, which the server can't read."""
+
+from __future__ import annotations
+
+from checkstream.control.server.migrations.change import Migration
+
+FIRST = Migration(
+    number=8,
+    name="evidence",
+    statements=(
+        """create table evidence(
+             node text not null, chain text not null, seq {int} not null, hash text not null, stream text not null,
+             route text not null, caller text not null, key text not null, at_ms {int} not null, size {int} not null,
+             erased {int} not null, sealed {bytes} not null, primary key(node, chain, seq)
+           )""",
+        "create index evidence_by_time on evidence(at_ms, node, chain, seq)",
+        "create index evidence_by_stream on evidence(stream)",
+        "create index evidence_by_caller on evidence(caller)",
+        "create index evidence_by_size on evidence(node, size)",
+    ),
+)
+"""`caller` is empty where callers have no names; `key` is the name of the key that opens it. `erased`: that it was
+there is all that is kept, so that a node that sends it again doesn't bring it back."""
