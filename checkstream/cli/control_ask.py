@@ -15,6 +15,7 @@ import aiohttp
 import msgspec
 
 from checkstream.cli.results import safe, write_json
+from checkstream.control.attestation import Candidate
 from checkstream.control.server.showing import FleetShown, NodeShown, RolloutShown
 from checkstream.errors import ControlError, ControlUnusable
 
@@ -58,13 +59,21 @@ def _told(fleet: FleetShown) -> Iterator[str]:
 def _row(node: NodeShown, known: dict[str, str]) -> tuple[str, ...]:
     heard = "never" if node.heard_s is None else f"{node.heard_s:.0f} s ago"
     should = f"{known.get(node.desired, '?')} ({node.desired[:12]})" if node.desired else "-"
-    has = f"{node.version} ({node.reported[:12]})" if node.reported else "-"
+    should += _beside(node.desired_candidate)
+    has = (f"{node.version} ({node.reported[:12]})" if node.reported else "-") + _beside(node.candidate)
     mark = "STALE" if node.stale else "REFUSED" if node.refused else "DRIFTED" if node.drifted else ""
     return node.node, node.ring, has, should, heard, f"{mark} {node.why}".strip()
 
 
+def _beside(candidate: Candidate | None) -> str:
+    if candidate is None:
+        return ""
+    return f", for {candidate.share} % {candidate.version} ({candidate.bundle[:12]})"
+
+
 def _told_of(rollout: RolloutShown) -> str:
     where = f", ring {rollout.ring} of {', '.join(rollout.rings)}" if rollout.ring else ""
+    where += "" if rollout.callers is None else f" with {rollout.callers} % of callers"
     who = f"asked for by {rollout.asked_by}"
     who += f", approved by {rollout.approved_by}" if rollout.approved_by else ""
     why = f": {rollout.why}" if rollout.why else ""

@@ -108,7 +108,7 @@ class Allowed(Settings, frozen=True):
 
 
 class Ring(Settings, frozen=True):
-    """Nodes that get a new bundle together. A node is of the first ring that has it."""
+    """Nodes that get a new bundle together, or callers. A node is of the first ring that has it."""
 
     name: NodeName
     """Stands in what is told of a rollout."""
@@ -116,6 +116,8 @@ class Ring(Settings, frozen=True):
     """These, and"""
     percent: Annotated[int, Meta(ge=0, le=_EVERY)] = 0
     """so many of a hundred nodes, by a hash of their names: who is among the first 10 is among the first 50."""
+    callers: Annotated[int, Meta(ge=1, lt=_EVERY)] | None = None
+    """In place of both: so many of a hundred callers, on every node. Then each ring but the last has more of them."""
     soak_s: Annotated[int, Meta(ge=0, le=2_592_000)] = 600
     """How long it is watched, once all of its nodes have the bundle in force, before the next ring gets it."""
 
@@ -168,6 +170,27 @@ class Fleet(Settings, frozen=True):
             for node in ring.nodes:
                 if node not in self.nodes:
                     raise ValueError(f"ring `{ring.name}`: there is no node `{node}` in `nodes`; add it")
+        self._check_callers()
+
+    def _check_callers(self) -> None:
+        """A rollout goes round by nodes or by callers, and no caller goes back to the bundle before."""
+        shares = [ring.callers for ring in self.rings]
+        if not any(shares):
+            return
+        for ring in self.rings[:-1]:
+            if ring.callers is None:
+                raise ValueError(
+                    f"ring `{ring.name}` has no `callers`, and others have; give them to each ring but the last, or to "
+                    "none"
+                )
+        for ring in self.rings:
+            if ring.callers is not None and (ring.nodes or ring.percent):
+                raise ValueError(
+                    f"ring `{ring.name}` has `callers`, which are of every node; remove `nodes` and `percent`"
+                )
+        known = [share for share in shares if share is not None]
+        if known != sorted(set(known)):
+            raise ValueError("`callers` must grow from ring to ring, such as 10 and 50, so that nobody goes back")
 
 
 class PolicySettings(Settings, frozen=True):

@@ -8,6 +8,8 @@ import msgspec
 from msgspec import Meta
 
 _Digest = Annotated[str, Meta(pattern=r"\A[0-9a-f]{64}\Z")]
+_Salt = Annotated[str, Meta(pattern=r"\A[0-9a-f]{0,64}\Z")]
+_Share = Annotated[int, Meta(ge=1, le=99)]
 _Maybe = Annotated[str, Meta(pattern=r"\A([0-9a-f]{64})?\Z")]
 _Word = Annotated[str, Meta(max_length=200)]
 _Said = Annotated[str, Meta(max_length=1000)]
@@ -48,8 +50,34 @@ class Offered(_Strict, frozen=True, kw_only=True):
     version: _Word
 
 
-class Running(_Strict, frozen=True, kw_only=True):
-    """What a proxy has in force: not only fetched, callers are answered by it."""
+class Candidate(_Strict, frozen=True, kw_only=True):
+    """A second bundle, by which a share of a node's callers are answered; the others are by the first, its base."""
+
+    bundle: _Digest
+    version: _Word = ""
+    share: _Share
+    """Percent of the callers."""
+    salt: _Salt = ""
+    """Goes into the hash that chooses them, so that another rollout begins with others."""
+
+    def same(self, other: Candidate) -> bool:
+        """Tell whether the same callers are answered by the same bundle, whatever people call that."""
+        return (self.bundle, self.share, self.salt) == (other.bundle, other.share, other.salt)
+
+
+class RunningCandidate(_Strict, frozen=True, kw_only=True):
+    """What a proxy has in force for a share of its callers."""
+
+    wanted: Candidate
+    figures: Figures | None = None
+    """What has been counted of them; null: nothing is known yet."""
+
+
+class Running(_Strict, frozen=True, kw_only=True, omit_defaults=True):
+    """What a proxy has in force: not only fetched, callers are answered by it.
+
+    What is as it is without being said is not: a server that doesn't know of candidates reads what has none.
+    """
 
     bundle: _Maybe = ""
     """Digest of the bundle; empty: there is none."""
@@ -61,7 +89,17 @@ class Running(_Strict, frozen=True, kw_only=True):
     models: Annotated[dict[_Word, _Digest], Meta(max_length=256)] = {}
     """Model -> SHA-256 of what its files are."""
     figures: Figures | None = None
-    """What has been counted; null: nothing is known yet."""
+    """What has been counted; null: nothing is known yet. With a candidate, what the other callers' exchanges were."""
+    candidate: RunningCandidate | None = None
+    """The bundle of a share of the callers; null: all are answered by the same."""
+    left_out: _Said = ""
+    """Why there is none though there should be one; empty: there is one, or there should be none."""
+
+    def has(self, desired: Desired) -> bool:
+        """Tell whether this is what a node was to have."""
+        mine, theirs = None if self.candidate is None else self.candidate.wanted, desired.candidate
+        beside = mine is theirs if mine is None or theirs is None else mine.same(theirs)
+        return not desired.bundle or (self.bundle == desired.bundle and beside)
 
 
 class Attestation(_Strict, frozen=True, kw_only=True):
@@ -85,9 +123,16 @@ class Attestation(_Strict, frozen=True, kw_only=True):
     """Why what is wanted is not in force, as far as the node knows; empty: nothing is wrong."""
 
 
-class Desired(_Strict, frozen=True, kw_only=True):
+class Desired(_Strict, frozen=True, kw_only=True, omit_defaults=True):
     """What a node is to have in force."""
 
     bundle: _Maybe = ""
     """Digest; empty: what it has, whatever that is."""
     version: _Word = ""
+    candidate: Candidate | None = None
+    """Another bundle for a share of the callers. A proxy that doesn't know of such keeps what it has."""
+
+    def __post_init__(self) -> None:
+        """A candidate stands beside a base."""
+        if self.candidate is not None and (not self.bundle or self.candidate.bundle == self.bundle):
+            raise ValueError("a candidate needs another bundle beside it")

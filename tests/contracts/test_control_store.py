@@ -9,6 +9,7 @@ from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from checkstream.app.parts import open_journal
@@ -16,11 +17,12 @@ from checkstream.audit.keys import load_public_key
 from checkstream.audit.verify import verify
 from checkstream.config import AuditSettings
 from checkstream.config.control import Allowed, Fleet, Health, Ring
-from checkstream.control.attestation import Desired
+from checkstream.control.attestation import Candidate, Desired
 from checkstream.control.server.acts import Acts
 from checkstream.control.server.database import open_database
 from checkstream.control.server.fleets import Fleets
 from checkstream.control.server.people import Asker
+from checkstream.control.server.showing import RolloutShown
 from checkstream.errors import ActConflicts, ActForbidden, ControlUnusable, NodeRefused, ThingUnknown
 from tests.controlled import KINDS, address_of, attestation
 from tests.evidence_stores import postgres  # noqa: F401 - a fixture
@@ -41,6 +43,7 @@ class World:
     """A control server without its sockets, and a clock that is set."""
 
     def __init__(self, address: str, folder: Path) -> None:
+        self.fleet = FLEET
         self.address = address
         self.folder = folder
         self.now = 1_000_000_000_000
@@ -52,7 +55,7 @@ class World:
         database = await asyncio.to_thread(open_database, self.address)
         settings = AuditSettings(dir=str(self.folder / name / "audit"))
         _, journal = await asyncio.to_thread(open_journal, settings, "control")
-        fleets = {"shop": FLEET}
+        fleets = {"shop": self.fleet}
         clock = lambda: self.now  # noqa: E731
         try:
             yield Fleets(fleets, database, clock), Acts(fleets, database, journal, clock)
@@ -67,7 +70,10 @@ class World:
         for place, n in enumerate(more.pop("counted", (0, 0))):
             count[place] += n
         figures = {"run": "r", "age_s": 86_400, "exchanges": count[0], "stops": count[1]}
+        beside, of = more.pop("beside", None), more.pop("of", None)
         given = {"bundle": bundle, "offered": OFFERED, "figures": figures, **more}
+        if beside is not None:
+            given["candidate"] = {"wanted": msgspec.to_builtins(beside), "figures": of}
         return await fleets.attest(node, attestation(self.sequence, **given))
 
     async def passed(self, acts: Acts, seconds: int) -> None:
@@ -237,6 +243,114 @@ async def test_a_canary_that_was_silent_before_is_waited_for(world: World) -> No
         shown = (await fleets.shown("shop")).rollout
         assert shown is not None
         assert (shown.stage, shown.why) == ("running", "no node of this ring has been heard of lately")
+
+
+BY_CALLERS = (
+    Ring(name="tenth", callers=10, soak_s=10),
+    Ring(name="half", callers=50, soak_s=10),
+    Ring(name="all", percent=100, soak_s=10),
+)
+
+
+async def both(world: World, fleets: Fleets, beside: Candidate | None, exchanges: int, **more: Any) -> set[Desired]:
+    """Have every node attest with a candidate, which has decided so many exchanges so far."""
+    of = {"run": "c", "exchanges": exchanges, **more}
+    said = {"beside": beside, "of": of, "counted": (50, 0)}
+    return {await world.said(fleets, node, ONE, **said) for node in world.fleet.nodes}
+
+
+async def shown_of(fleets: Fleets) -> RolloutShown:
+    found = (await fleets.shown("shop")).rollout
+    assert found is not None
+    return found
+
+
+async def test_a_bundle_goes_round_by_callers_on_all_nodes_at_once(world: World) -> None:
+    world.fleet = msgspec.structs.replace(FLEET, rings=BY_CALLERS)
+    async with world.served() as (fleets, acts):
+        await begun(world, fleets, acts)
+        (told,) = await both(world, fleets, None, 0)
+        assert told.candidate is not None
+        assert (told.bundle, told.candidate.bundle, told.candidate.share) == (ONE, TWO, 10)
+        salt = told.candidate.salt
+        assert len(salt) == 16
+        await world.passed(acts, 15)  # nobody has it yet, so it is not watched
+        shown = await fleets.shown("shop")
+        assert [(node.drifted, node.desired_candidate, node.candidate) for node in shown.nodes] == [
+            (True, told.candidate, None)
+        ] * 3
+        await both(world, fleets, told.candidate, 0)
+        await both(world, fleets, told.candidate, 20)
+        shown = await fleets.shown("shop")
+        assert [(node.drifted, node.candidate) for node in shown.nodes] == [(False, told.candidate)] * 3
+        assert (await shown_of(fleets)).callers == 10
+        await world.passed(acts, 10)
+        (told,) = await both(world, fleets, told.candidate, 20)
+        assert told.candidate == Candidate(bundle=TWO, version="v2", share=50, salt=salt)
+        await world.passed(acts, 1)
+        assert "have it not in force yet" in (await shown_of(fleets)).why
+        await both(world, fleets, told.candidate, 20)
+        await world.passed(acts, 10)
+        (told,) = await both(world, fleets, told.candidate, 40)
+        assert told == Desired(bundle=TWO, version="v2")
+        for node in world.fleet.nodes:
+            await world.said(fleets, node, TWO)
+        await world.passed(acts, 11)
+        assert ((await shown_of(fleets)).stage, (await shown_of(fleets)).callers) == ("done", None)
+
+
+async def test_callers_of_a_bad_candidate_are_held_against_the_others_of_the_same_time(world: World) -> None:
+    """Before it began others stopped as many; that is no excuse, for they don't any more."""
+    world.fleet = msgspec.structs.replace(FLEET, rings=BY_CALLERS)
+    async with world.served() as (fleets, acts):
+        await everyone(world, fleets, ONE)
+        await everyone(world, fleets, ONE, counted=(300, 300))
+        world.now += 600_000
+        rollout = await acts.propose(EVE, "shop", "v2", "")
+        await acts.approve(ROB, rollout.id, "")
+        (told,) = await both(world, fleets, None, 0)
+        await both(world, fleets, told.candidate, 0)
+        await both(world, fleets, told.candidate, 15, stops=15)
+        await world.passed(acts, 1)
+        shown = await shown_of(fleets)
+        assert (shown.stage, shown.why) == (
+            "rolled_back",
+            "stops: 45 of 45 exchanges; under the bundle before 0 of 450",
+        )
+        assert await both(world, fleets, told.candidate, 15) == {Desired(bundle=ONE)}
+        assert [node.drifted for node in (await fleets.shown("shop")).nodes] == [True] * 3
+        assert await everyone(world, fleets, ONE) == [ONE] * 3
+        assert [node.drifted for node in (await fleets.shown("shop")).nodes] == [False] * 3
+        again = await acts.propose(EVE, "shop", "v2", "once more")
+        await acts.approve(ROB, again.id, "")
+        (more,) = await both(world, fleets, None, 0)
+        assert more.candidate is not None
+        assert told.candidate is not None
+        assert more.candidate.salt != told.candidate.salt  # so that others come first
+
+
+async def test_a_node_that_knows_no_candidates_is_waited_for_and_named(world: World) -> None:
+    world.fleet = msgspec.structs.replace(FLEET, rings=BY_CALLERS)
+    async with world.served() as (fleets, acts):
+        await begun(world, fleets, acts)
+        (told,) = await both(world, fleets, None, 0)
+        for _ in range(31):
+            for node in ("n1", "n2"):
+                await world.said(fleets, node, ONE, beside=told.candidate)
+            await world.said(fleets, "n3", ONE)
+            await world.passed(acts, 1)
+        shown = await shown_of(fleets)
+        assert shown.stage == "rolled_back"
+        assert "1 of 3 nodes have it not in force yet, `n3` among them" in shown.why
+
+
+async def test_a_first_bundle_comes_to_all_callers_since_they_have_no_other(world: World) -> None:
+    world.fleet = msgspec.structs.replace(FLEET, rings=BY_CALLERS)
+    async with world.served() as (fleets, acts):
+        await everyone(world, fleets, "")
+        first = await acts.propose(EVE, "shop", "v2", "")
+        assert (await acts.approve(ROB, first.id, "")).ring == "all"
+        assert await everyone(world, fleets, "") == [TWO] * 3
 
 
 async def test_a_server_that_is_killed_goes_on_where_it_was(world: World) -> None:

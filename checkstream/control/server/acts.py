@@ -5,6 +5,7 @@ INVARIANT: an act stands in the audit chain, on disk, before it counts; what is 
 
 from __future__ import annotations
 
+import secrets
 from collections import Counter
 from collections.abc import Callable, Mapping
 
@@ -21,7 +22,7 @@ from checkstream.control.server.database import Database, Session
 from checkstream.control.server.fleets import named_fleet
 from checkstream.control.server.judging import Compared, compared, judged
 from checkstream.control.server.people import Act, Asker, require_other
-from checkstream.control.server.rollout import Rollout, Seen
+from checkstream.control.server.rollout import Rollout, Seen, by_callers
 from checkstream.control.server.showing import RolloutShown, missing, offered_by, shown_rollout
 from checkstream.control.server.sums import Sums
 from checkstream.control.server.tables import Known
@@ -29,7 +30,8 @@ from checkstream.control.server.tally import Tally
 from checkstream.errors import ActConflicts, AuditError, ControlUnusable, ThingUnknown
 
 _BASELINE_MS = 3_600_000
-"""So long before a rollout counts under the bundle before begin."""
+"""So long before a rollout counts under the bundle before begin, where nodes get it one after the other: where callers
+do, both bundles answer at the same time on the same nodes, and what was before says less."""
 SERVER = "control"
 """Who has acted where nobody has: the server itself."""
 
@@ -92,6 +94,7 @@ class Acts:
                 version=wanted.version,
                 before=before.digest,
                 before_version=before.version,
+                salt=secrets.token_hex(8),
                 asked_by=who.name,
                 reason=reason,
                 asked_ms=self._now_ms(),
@@ -226,7 +229,7 @@ class Acts:
             number, rollout = newest
             now = self._now_ms()
             lacking, present = missing(rollout, fleet, tables.known_nodes(session, name), now)
-            new, old = self._counted(session, rollout)
+            new, old = self._counted(session, rollout, fleet)
             seen = Seen(now_ms=now, missing=lacking, present=present, judged=judged(fleet.health, new, old))
             ticked = moves.ticked(rollout, seen, fleet.nodes, fleet.rings, fleet.health)
             moved = self._with_counts(session, rollout, ticked, fleet)
@@ -239,17 +242,18 @@ class Acts:
             tables.keep_rollout(session, number, moved)
         self._sums.round_over()
 
-    def _counted(self, session: Session, rollout: Rollout) -> tuple[Tally, Tally]:
+    def _counted(self, session: Session, rollout: Rollout, fleet: Fleet) -> tuple[Tally, Tally]:
         """Return what nodes have counted under the new bundle, and under the one before."""
         now = self._now_ms()
+        since_ms = rollout.begun_ms if by_callers(fleet.rings) else rollout.begun_ms - _BASELINE_MS
         new = self._sums.rates(session, rollout.fleet, rollout.digest, rollout.begun_ms, now)
-        return new, self._sums.rates(session, rollout.fleet, rollout.before, rollout.begun_ms - _BASELINE_MS, now)
+        return new, self._sums.rates(session, rollout.fleet, rollout.before, since_ms, now)
 
     def _with_counts(self, session: Session, before: Rollout, moved: Rollout, fleet: Fleet) -> Rollout:
         """Return a rollout with what it had come to, if it has just ended."""
         if before.stage != "running" or moved.stage == "running":
             return moved
-        return replace(moved, compared=compared(fleet.health, *self._counted(session, before)))
+        return replace(moved, compared=compared(fleet.health, *self._counted(session, before, fleet)))
 
     async def compared(self, name: str) -> Compared | None:
         """Return what nodes do under a fleet's newest bundle beside what they did before, or did until it ended.
@@ -266,7 +270,7 @@ class Acts:
             newest = tables.newest_rollout(session, name)
             if newest is None or newest[1].stage != "running":
                 return None if newest is None else newest[1].compared
-            return compared(fleet.health, *self._counted(session, newest[1]))
+            return compared(fleet.health, *self._counted(session, newest[1], fleet))
 
         return await self._database.transact(look)
 

@@ -14,7 +14,7 @@ from checkstream.control.server.database import Database, Session
 from checkstream.control.server.rollout import wanted
 from checkstream.control.server.showing import FleetShown, RolloutShown, offered_by, shown_node, shown_rollout
 from checkstream.control.server.tables import Happened, Known
-from checkstream.control.server.tally import since
+from checkstream.control.server.tally import counted_since
 from checkstream.errors import ActConflicts, ControlError, NodeRefused, ThingUnknown
 
 _ATTESTED_MS = 3_600_000
@@ -30,6 +30,12 @@ def named_fleet(fleets: Mapping[str, Fleet], name: str) -> Fleet:
     if name not in fleets:
         raise ThingUnknown(f"there is no fleet `{name[:100]}`; known: {', '.join(fleets) or 'none'}")
     return fleets[name]
+
+
+def _has_still(before: Attestation, now: Attestation) -> bool:
+    """Tell whether a node says the same of what it has in force as it did before."""
+    one, other = (None if each.running.candidate is None else each.running.candidate.wanted for each in (before, now))
+    return before.running.bundle == now.running.bundle and one == other
 
 
 class Fleets:
@@ -57,8 +63,7 @@ class Fleets:
         def hear(session: Session, said: Attestation = said) -> Desired | ControlError:
             before = tables.known_node(session, node)
             why = objection(name, self._fleets[name].allow, tables.allowances(session, name), said)
-            same = before is not None and before.attestation.running.bundle == said.running.bundle
-            since_ms = before.since_ms if before is not None and same else now
+            since_ms = before.since_ms if before is not None and _has_still(before.attestation, said) else now
             if before is not None and not said.offered:  # it has begun anew, and has not looked yet
                 said = replace(said, offered=before.attestation.offered)
             known = Known(node=node, heard_ms=now, since_ms=since_ms, refused=why, attestation=said)
@@ -68,16 +73,13 @@ class Fleets:
                 reason = "an old one was sent"
                 tables.note_event(session, now, kind="attestation_replayed", fleet=name, node=node, reason=reason)
                 return error
-            if said.running.bundle:
-                figures = None if before is None else before.attestation.running.figures
-                counted = since(figures, said.running.figures)
-                tables.add_counts(session, name, said.running.bundle, now, counted)
+            for digest, counted in counted_since(None if before is None else before.attestation.running, said.running):
+                tables.add_counts(session, name, digest, now, counted)
             if why:
                 tables.note_event(session, now, kind="node_refused", fleet=name, node=node, reason=why)
                 return NodeRefused(why)
             newest = tables.newest_rollout(session, name)
-            digest, version = wanted(None if newest is None else newest[1], node, self._fleets[name].rings)
-            return Desired(bundle=digest, version=version)
+            return wanted(None if newest is None else newest[1], node, self._fleets[name].rings)
 
         told = await self._database.transact(hear)  # what is refused is kept, so nothing is raised in there
         if isinstance(told, ControlError):

@@ -8,6 +8,10 @@ A running rollout has come to a ring: its nodes, and those of the rings before, 
 the one before. It goes on to the next ring when the nodes have it in force and have been watched for `soak_s`; it is
 taken back when they do worse than under the bundle before, or don't have it in time. Time is what passes while somebody
 watches: hours in which the server was down are no soak, and a clock that jumps is no hour.
+
+A ring of callers is of all nodes: each is to have the new bundle as a candidate beside the one before, for a share of
+its callers. INVARIANT: shares grow from ring to ring, and no node is told of a candidate without a base; a first bundle
+has none, and comes to all callers at once.
 """
 
 from __future__ import annotations
@@ -19,6 +23,7 @@ from typing import Literal
 import msgspec
 
 from checkstream.config.control import Health, Ring
+from checkstream.control.attestation import Candidate, Desired
 from checkstream.control.server.judging import Compared, Judged
 
 Stage = Literal["proposed", "running", "done", "rolled_back"]
@@ -47,6 +52,8 @@ class Rollout(msgspec.Struct, frozen=True, kw_only=True):
     approved_by: str = ""
     begun_ms: int = 0
     """Since when counts are compared, by the server's clock."""
+    salt: str = ""
+    """Of the hash that chooses callers."""
     ticked_ms: int = 0
     """The last look, by the same."""
     waited_ms: int = 0
@@ -85,14 +92,36 @@ def ring_of(node: str, rings: Sequence[Ring]) -> int:
     return len(rings) - 1
 
 
-def wanted(rollout: Rollout | None, node: str, rings: Sequence[Ring]) -> tuple[str, str]:
-    """Return the digest and the version that a node is to have; empty: whichever it has."""
+def by_callers(rings: Sequence[Ring]) -> bool:
+    """Tell whether a fleet's new bundles go round by callers."""
+    return any(ring.callers is not None for ring in rings)
+
+
+def share_of(rollout: Rollout, rings: Sequence[Ring]) -> int | None:
+    """Return how many percent of callers a rollout has come to; None: it has come to nodes, or to nothing."""
+    if rollout.stage != "running" or rollout.ring < 0 or not rollout.before:
+        return None
+    return rings[min(rollout.ring, len(rings) - 1)].callers  # there may be fewer since the server was started anew
+
+
+def wanted(rollout: Rollout | None, node: str, rings: Sequence[Ring]) -> Desired:
+    """Return what a node is to have."""
     if rollout is None:
-        return "", ""
-    reached = rollout.stage == "running" and ring_of(node, rings) <= rollout.ring
-    if rollout.stage == "done" or reached:
-        return rollout.digest, rollout.version
-    return rollout.before, rollout.before_version
+        return Desired()
+    if rollout.stage == "done":
+        return Desired(bundle=rollout.digest, version=rollout.version)
+    share = share_of(rollout, rings)
+    if share is not None:
+        candidate = Candidate(bundle=rollout.digest, version=rollout.version, share=share, salt=rollout.salt)
+        return Desired(bundle=rollout.before, version=rollout.before_version, candidate=candidate)
+    if rollout.stage == "running" and ring_of(node, rings) <= rollout.ring:
+        return Desired(bundle=rollout.digest, version=rollout.version)
+    return Desired(bundle=rollout.before, version=rollout.before_version)
+
+
+def reached(rollout: Rollout, node: str, rings: Sequence[Ring]) -> bool:
+    """Tell whether a node is to have the new bundle, for whichever callers."""
+    return share_of(rollout, rings) is not None or ring_of(node, rings) <= rollout.ring
 
 
 def approved(rollout: Rollout, by: str, now_ms: int, nodes: Iterable[str], rings: Sequence[Ring]) -> Rollout:
@@ -116,6 +145,8 @@ def rolled_back(rollout: Rollout, why: str) -> Rollout:
 def _onward(rollout: Rollout, nodes: Iterable[str], rings: Sequence[Ring]) -> Rollout:
     """Come to the next ring that has nodes; behind the last, be done."""
     taken = {ring_of(node, rings) for node in nodes}
+    if taken and rollout.before:
+        taken |= {place for place, ring in enumerate(rings) if ring.callers is not None}
     following = next((place for place in range(rollout.ring + 1, len(rings)) if place in taken), None)
     if following is None:
         return msgspec.structs.replace(rollout, stage="done", ring=len(rings) - 1, why="")

@@ -9,10 +9,12 @@ from itertools import pairwise
 
 from checkstream.config.control import Fleet
 from checkstream.control.alerts.facts import Chain, Facts, Node, ScoreHour, Scores, Traffic
+from checkstream.control.attestation import Desired
 from checkstream.control.server import tables, traffic
 from checkstream.control.server.database import Session
 from checkstream.control.server.reviewing import reviewed
 from checkstream.control.server.rollout import wanted
+from checkstream.control.server.showing import called
 from checkstream.control.server.tables import Known
 from checkstream.control.server.tally import Tally, summed
 from checkstream.telemetry.drift import BINS, BOUNDS
@@ -51,7 +53,7 @@ def facts_of(fleets: Mapping[str, Fleet], budget_ms: float, silent_s: float, ses
         newest = tables.newest_rollout(session, name)
         of = partial(wanted, None if newest is None else newest[1], rings=fleet.rings)
         nodes += [
-            _node(f"{name}/{node}", known[node], of(node)[0], fleet.stale_s, now_ms)
+            _node(f"{name}/{node}", known[node], of(node), fleet.stale_s, now_ms)
             for node in fleet.nodes
             if node in known
         ]
@@ -64,13 +66,14 @@ def facts_of(fleets: Mapping[str, Fleet], budget_ms: float, silent_s: float, ses
     return Facts(nodes=tuple(nodes), traffic=tuple(routes), scores=tuple(scores), chains=chains, reviewed=said)
 
 
-def _node(subject: str, seen: Known, desired: str, stale_s: float, now_ms: int) -> Node:
+def _node(subject: str, seen: Known, desired: Desired, stale_s: float, now_ms: int) -> Node:
+    running = seen.attestation.running
     return Node(
         subject=subject,
         unheard_s=(now_ms - seen.heard_ms) / 1000,
         stale_s=stale_s,
-        wanted=desired[:12],
-        reported=seen.attestation.running.bundle[:12],
+        wanted=called(desired.bundle, desired.candidate),
+        reported=called(running.bundle, None if running.candidate is None else running.candidate.wanted),
         refused=seen.refused,
     )
 

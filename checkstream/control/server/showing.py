@@ -8,8 +8,8 @@ from typing import Literal
 import msgspec
 
 from checkstream.config.control import Fleet
-from checkstream.control.attestation import Offered
-from checkstream.control.server.rollout import Rollout, ring_of, wanted
+from checkstream.control.attestation import Candidate, Offered
+from checkstream.control.server.rollout import Rollout, reached, ring_of, share_of, wanted
 from checkstream.control.server.tables import Known
 
 _ONE_IN = 5
@@ -43,6 +43,8 @@ class RolloutShown(msgspec.Struct, frozen=True, kw_only=True):
     """When it began; 0: it has not."""
     why: str
     """What it waits for, or why it was taken back."""
+    callers: int | None = None
+    """Percent of the callers on each node that it has come to; null: it goes round by nodes, or is over."""
 
 
 class NodeShown(msgspec.Struct, frozen=True, kw_only=True):
@@ -77,6 +79,10 @@ class NodeShown(msgspec.Struct, frozen=True, kw_only=True):
     """Model -> SHA-256 of what its files are."""
     error: str = ""
     """What it says that went wrong last."""
+    desired_candidate: Candidate | None = None
+    """The bundle that it should have in force for a share of its callers."""
+    candidate: Candidate | None = None
+    """The one that it has in force for a share of them."""
 
 
 class FleetShown(msgspec.Struct, frozen=True, kw_only=True):
@@ -116,6 +122,7 @@ def shown_rollout(number: int, rollout: Rollout, fleet: Fleet) -> RolloutShown:
         asked_ms=rollout.asked_ms,
         begun_ms=rollout.begun_ms,
         why=rollout.why,
+        callers=share_of(rollout, fleet.rings),
     )
 
 
@@ -127,6 +134,12 @@ def offered_by(known: Iterable[Known]) -> tuple[Offered, ...]:
             count, heard_ms = said.get(each.attestation.offered, (0, 0))
             said[each.attestation.offered] = count + 1, max(heard_ms, each.heard_ms)
     return max(said, key=lambda offered: said[offered], default=())
+
+
+def called(bundle: str, candidate: Candidate | None) -> str:
+    """Return how people see what a node has, or should have; empty: nothing."""
+    beside = "" if candidate is None else f" and {candidate.bundle[:12]} for {candidate.share} % of callers"
+    return f"{bundle[:12]}{beside}"
 
 
 def is_stale(known: Known | None, now_ms: int, fleet: Fleet) -> bool:
@@ -146,14 +159,14 @@ def missing(rollout: Rollout, fleet: Fleet, known: Mapping[str, Known], now_ms: 
     present = 0
     for node in fleet.nodes:
         each = known.get(node)
-        if each is None or ring_of(node, fleet.rings) > rollout.ring:
+        if each is None or not reached(rollout, node, fleet.rings):
             continue
         if is_stale(each, now_ms, fleet):
             if each.heard_ms >= rollout.begun_ms:
                 silent[node] = f"it has fallen silent, {(now_ms - each.heard_ms) // 1000} s ago"
             continue
         present += 1
-        if each.attestation.running.bundle != rollout.digest:
+        if not each.attestation.running.has(wanted(rollout, node, fleet.rings)):
             found[node] = each.refused or each.attestation.error
     if len(silent) * _ONE_IN > len(silent) + present:
         return {**found, **silent}, present + len(silent)
@@ -162,30 +175,31 @@ def missing(rollout: Rollout, fleet: Fleet, known: Mapping[str, Known], now_ms: 
 
 def shown_node(node: str, known: Known | None, rollout: Rollout | None, fleet: Fleet, now_ms: int) -> NodeShown:
     """Return how a node is shown."""
-    desired, _ = wanted(rollout, node, fleet.rings)
+    desired = wanted(rollout, node, fleet.rings)
     ring = fleet.rings[ring_of(node, fleet.rings)].name
     if known is None:
         return NodeShown(
             node=node,
             ring=ring,
-            desired=desired,
+            desired=desired.bundle,
             reported="",
             version="",
-            drifted=bool(desired),
+            drifted=bool(desired.bundle),
             refused=False,
             stale=True,
             heard_s=None,
             since_s=None,
             why="it has never been heard of",
+            desired_candidate=desired.candidate,
         )
     said = known.attestation
-    drifted = bool(desired) and said.running.bundle != desired
+    drifted = not said.running.has(desired)
     stale = is_stale(known, now_ms, fleet)
     why = known.refused or said.error or ("it has not taken it yet" if drifted else "")
     return NodeShown(
         node=node,
         ring=ring,
-        desired=desired,
+        desired=desired.bundle,
         reported=said.running.bundle,
         version=said.running.bundle_version,
         drifted=drifted,
@@ -200,4 +214,6 @@ def shown_node(node: str, known: Known | None, rollout: Rollout | None, fleet: F
         image=said.image,
         models=said.running.models,
         error=said.error,
+        desired_candidate=desired.candidate,
+        candidate=None if said.running.candidate is None else said.running.candidate.wanted,
     )

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from itertools import zip_longest
 
 import msgspec
 
-from checkstream.control.attestation import Figures
+from checkstream.control.attestation import Figures, Running
 
 _PLAIN = ("exchanges", "refusals", "stops", "failures")
 _YOUNG_S = 600
@@ -65,9 +65,29 @@ def since(before: Figures | None, now: Figures | None) -> Tally:
     return whole if fell < 0 else found
 
 
+def counted_since(before: Running | None, now: Running) -> Iterator[tuple[str, Tally]]:
+    """Yield what a node has counted since its last report under each of its bundles, by digest."""
+    if now.bundle:
+        yield now.bundle, since(None if before is None else before.figures, now.figures)
+    if now.candidate is not None:
+        earlier = None if before is None or before.candidate is None else before.candidate.figures
+        yield now.candidate.wanted.bundle, since(earlier, now.candidate.figures)
+
+
 def less(one: Tally, other: Tally) -> Tally:
     """Return what one has more than another; where it has less, that is negative."""
     return _combined(one, other, -1)
+
+
+def highest(one: Tally, other: Tally) -> Tally:
+    """Return of each count the higher one."""
+    more = less(one, other)
+    raised = Tally(
+        **{name: max(0, getattr(more, name)) for name in _PLAIN},
+        times={name: tuple(max(0, count) for count in counts) for name, counts in more.times.items()},
+        scores={name: tuple(max(0, count) for count in counts) for name, counts in more.scores.items()},
+    )
+    return _combined(other, raised, 1)
 
 
 def summed(tallies: Iterable[Tally]) -> Tally:

@@ -90,6 +90,13 @@ async def test_what_was_signed_for_another_place_or_altered_is_not_heard(server:
     assert (await asked("POST", server.url, ATTEST, body, headers=as_other))[0] == 401
 
 
+def with_candidate(**more: Any) -> bytes:
+    """Return what a node could say that has a candidate beside its bundle."""
+    said = msgspec.to_builtins(attestation(bundle="b" * 64))
+    said["running"]["candidate"] = {"wanted": {"bundle": "c" * 64, "share": 10, "salt": "ab", **more}}
+    return msgspec.json.encode(said)
+
+
 @pytest.mark.parametrize(
     ("body", "status"),
     [
@@ -100,6 +107,12 @@ async def test_what_was_signed_for_another_place_or_altered_is_not_heard(server:
         (msgspec.json.encode({**msgspec.to_builtins(attestation()), "more": 1}), 400),
         (msgspec.json.encode({**msgspec.to_builtins(attestation()), "sequence": 2**53}), 400),
         (msgspec.json.encode({**msgspec.to_builtins(attestation()), "error": "x" * 1001}), 400),
+        (with_candidate(bundle="c" * 63), 400),
+        (with_candidate(share=0), 400),
+        (with_candidate(share=100), 400),
+        (with_candidate(salt="AB"), 400),
+        (with_candidate(salt="a" * 65), 400),
+        (with_candidate(more=1), 400),
         (b" " * (1 << 21), 413),
     ],
 )
@@ -156,6 +169,12 @@ async def test_the_api_describes_itself_and_answers_as_it_says(server: Server) -
             jsonschema.validate(body, {**schema, "components": told["components"]})
 
 
+def rings(*before: dict[str, Any]) -> dict[str, Any]:
+    """Return a fleet with these rings before that of all."""
+    fleet = {"bundle": "retail", "nodes": {"n1": "keys/n1.pub"}, "rings": [*before, {"name": "all", "percent": 100}]}
+    return {"fleets": {"shop": fleet}}
+
+
 @pytest.mark.parametrize(
     ("change", "says"),
     [
@@ -166,6 +185,14 @@ async def test_the_api_describes_itself_and_answers_as_it_says(server: Server) -
         ({"fleets": {"shop": {"bundle": "retail", "nodes": {"n1": "keys/none.pub"}}}}, "can't be read"),
         ({"fleets": {"a": {"bundle": "b", "nodes": {"n": "x"}}, "c": {"bundle": "b", "nodes": {"n": "x"}}}}, "in one"),
         ({"fleets": {"shop": {"bundle": "retail", "rings": [{"name": "all", "percent": 50}]}}}, "must have `percent"),
+        (rings({"name": "a", "callers": 10}, {"name": "b", "percent": 50}), "ring `b` has no `callers`"),
+        (rings({"name": "a", "callers": 10, "percent": 10}), "which are of every node; remove `nodes` and `percent`"),
+        (rings({"name": "a", "callers": 10, "nodes": ["n1"]}), "which are of every node; remove `nodes` and `percent`"),
+        (rings({"name": "a", "callers": 50}, {"name": "b", "callers": 50}), "`callers` must grow from ring to ring"),
+        (rings({"name": "a", "callers": 50}, {"name": "b", "callers": 10}), "`callers` must grow from ring to ring"),
+        (rings({"name": "a", "callers": 0}), "callers"),
+        (rings({"name": "a", "callers": 100}), "callers"),
+        (rings({"name": "a", "callers": "many"}), "callers"),
         ({"people": {"ann": {"role": "king", "key_sha256": "a" * 64}}}, "role"),
         ({"people": {"ann": {"role": "auditor"}}}, "either `key` or `key_sha256`"),
         ({"people": {n: {"role": "auditor", "key_sha256": "a" * 64} for n in "ab"}}, "key of somebody else"),

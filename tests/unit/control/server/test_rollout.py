@@ -10,9 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from checkstream.config.control import Health, Ring
+from checkstream.control.attestation import Desired
 from checkstream.control.server.judging import Judged
 from checkstream.control.server.rollout import Rollout, Seen, approved, promoted, ring_of, rolled_back, ticked, wanted
 
+OLD, NEW = "1" * 64, "2" * 64
 NODES = tuple(f"node{number}" for number in range(40))
 RINGS = (
     Ring(name="canary", nodes=("node7",), percent=10, soak_s=20),
@@ -20,12 +22,17 @@ RINGS = (
     Ring(name="all", percent=100, soak_s=10),
 )
 HEALTH = Health(reach_s=60)
+BY_CALLERS = (
+    Ring(name="tenth", callers=10, soak_s=20),
+    Ring(name="half", callers=50, soak_s=30),
+    Ring(name="all", percent=100, soak_s=10),
+)
 FINE, WORSE, FEW = Judged(enough=True), Judged(worse="stops", enough=True), Judged(enough=False)
 
 
 def proposed(**more: Any) -> Rollout:
-    given = {"before": "old", "before_version": "1", **more}
-    return Rollout(fleet="shop", digest="new", version="2", asked_by="eve", **given)
+    given = {"before": OLD, "before_version": "1", **more}
+    return Rollout(fleet="shop", digest=NEW, version="2", asked_by="eve", **given)
 
 
 def begun(**more: Any) -> Rollout:
@@ -45,7 +52,7 @@ def watched(rollout: Rollout, seconds: int, **more: Any) -> Rollout:
 
 
 def reached(rollout: Rollout) -> set[str]:
-    return {node for node in NODES if wanted(rollout, node, RINGS)[0] == "new"}
+    return {node for node in NODES if wanted(rollout, node, RINGS).bundle == NEW}
 
 
 def test_rings_hold_about_as_many_as_they_say_and_only_grow() -> None:
@@ -78,7 +85,7 @@ def test_a_rollout_goes_ring_by_ring_as_each_was_watched() -> None:
 def test_one_that_does_worse_is_taken_back_at_once_and_stays_so() -> None:
     rollout = watched(watched(begun(), 25), 1, judged=WORSE)
     assert (rollout.stage, rollout.why, reached(rollout)) == ("rolled_back", "stops", set())
-    assert wanted(rollout, "node7", RINGS) == ("old", "1")
+    assert wanted(rollout, "node7", RINGS) == Desired(bundle=OLD, version="1")
     assert watched(rollout, 100) == rollout
 
 
@@ -178,3 +185,69 @@ def test_rings_that_are_written_anew_in_the_midst_of_it_end_it_no_sooner() -> No
         rollout = ticked(rollout, seen(second), NODES, fewer, HEALTH)
     assert (rollout.stage, rollout.ring) == ("running", 0)
     assert ticked(rollout, seen(5), NODES, fewer, HEALTH).stage == "done"
+
+
+def share(rollout: Rollout) -> int:
+    """Return for how many percent of callers every node is to have the new bundle."""
+    (told,) = {wanted(rollout, node, BY_CALLERS) for node in NODES}
+    return 100 if told.bundle == NEW else 0 if told.candidate is None else told.candidate.share
+
+
+MOVES = st.lists(
+    st.one_of(
+        st.just("approve"),
+        st.just("promote"),
+        st.just("roll back"),
+        st.tuples(st.integers(0, 40), st.booleans(), st.sampled_from([FINE, FINE, FEW, WORSE])),
+    ),
+    max_size=40,
+)
+
+
+@given(MOVES, st.booleans())
+def test_whatever_happens_shares_of_callers_only_grow_and_none_is_without_a_base(
+    steps: list[Any], has_before: bool
+) -> None:
+    rollout, now, before = proposed(salt="ab", **({} if has_before else {"before": "", "before_version": ""})), 0, 0
+    for step in steps:
+        if step == "approve" and rollout.stage == "proposed":
+            rollout = approved(rollout, "rob", now * 1000, NODES, BY_CALLERS)
+        elif step == "promote" and rollout.stage == "running":
+            rollout = promoted(rollout, NODES, BY_CALLERS)
+        elif step == "roll back" and rollout.stage != "rolled_back":
+            rollout = rolled_back(rollout, "said so")
+        elif isinstance(step, tuple):
+            now += step[0]
+            look = seen(now, missing={"node7": ""} if step[1] else {}, judged=step[2])
+            rollout = ticked(rollout, look, NODES, BY_CALLERS, HEALTH)
+        told = [wanted(rollout, node, BY_CALLERS) for node in NODES]
+        assert len(set(told)) == 1  # every node has the same, whoever asks it
+        for each in told:
+            assert each.candidate is None or (each.bundle, each.candidate.bundle, each.candidate.salt) == (
+                OLD,
+                NEW,
+                "ab",
+            )
+        if rollout.stage == "rolled_back":
+            assert (share(rollout), told[0].bundle) == (0, OLD if has_before else "")
+            return
+        assert share(rollout) >= before
+        assert has_before or share(rollout) in {0, 100}  # a first bundle has none that others could be answered by
+        before = share(rollout)
+
+
+def test_a_rollout_by_callers_goes_from_share_to_share_as_each_was_watched() -> None:
+    rollout, shares = approved(proposed(), "rob", 0, NODES, BY_CALLERS), []
+    for second in range(1, 61):
+        shares.append(share(rollout))
+        rollout = ticked(rollout, seen(second), NODES, BY_CALLERS, HEALTH)
+    assert shares == [10] * 20 + [50] * 30 + [100] * 10
+    assert (rollout.stage, share(rollout)) == ("done", 100)
+
+
+def test_rings_that_change_from_callers_to_nodes_in_the_midst_leave_no_candidate() -> None:
+    rollout = approved(proposed(), "rob", 0, NODES, BY_CALLERS)
+    assert all(wanted(rollout, node, RINGS).candidate is None for node in NODES)
+    later = promoted(promoted(rollout, NODES, BY_CALLERS), NODES, BY_CALLERS)
+    fewer = (BY_CALLERS[0], BY_CALLERS[2])
+    assert {wanted(later, node, fewer).bundle for node in NODES} == {NEW}
