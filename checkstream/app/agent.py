@@ -74,7 +74,8 @@ class Agent:
         except ControlError as error:
             self._error = str(error)[:_SAID]
             return Look(outcome="refused", bundle=name, reason=str(error))
-        look = await asyncio.to_thread(self._follower.step, desired.bundle, take=bool(desired.bundle))
+        wanted = desired.bundle, desired.candidate
+        look = await asyncio.to_thread(self._follower.step, *wanted, take=bool(desired.bundle))
         self._error = look.reason[:_SAID]
         if away:
             return Look(outcome="unreachable", bundle=name, reason=away)
@@ -113,7 +114,7 @@ class Agent:
             image=image_digest(),
             running=told.running,
             offered=self._follower.offered,
-            error=self._error or told.silence,
+            error=self._error or told.running.left_out or told.silence,
         )
         return msgspec.json.encode(said)
 

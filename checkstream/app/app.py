@@ -17,8 +17,7 @@ import msgspec
 import checkstream
 from checkstream.app.background import QueueFeed
 from checkstream.app.current import enforced
-from checkstream.app.force import InForce, Loaded, load, warm
-from checkstream.app.models import open_models
+from checkstream.app.force import InForce, Loaded, candidate_of, load, warm, with_models
 from checkstream.app.one_of_many import OneOfMany, ready
 from checkstream.app.parts import Parts, open_parts
 from checkstream.app.start import introduction, unreachable
@@ -96,7 +95,7 @@ class App:
                 loaded = await asyncio.to_thread(load, self._read)
                 await asyncio.to_thread(warm, loaded)
                 self._signature = await self._look(loaded.files)
-                models = await asyncio.to_thread(open_models, loaded.models, (), self._open_session)
+                loaded, models = await asyncio.to_thread(with_models, loaded, (), self._open_session)
             await asyncio.to_thread(give_back)
             self._config = loaded.config
             self._parts = parts = await open_parts(loaded, models, self, opening, self._member)
@@ -238,7 +237,7 @@ class App:
             with beside_streams():
                 loaded = await asyncio.to_thread(_load_anew, self._read)
                 await asyncio.to_thread(warm, loaded)
-                models = await asyncio.to_thread(open_models, loaded.models, before.models, self._open_session)
+                loaded, models = await asyncio.to_thread(with_models, loaded, before.models, self._open_session)
             await asyncio.to_thread(_open_anew, self._parts.background, loaded.config)
             return await enforced(loaded, models, before, self._parts.counts)
         except FaultyFile as error:
@@ -248,11 +247,11 @@ class App:
     async def enforce(self, force: InForce) -> None:
         """Put in force what was prepared."""
         before, counted = self.force, None
-        if self._config.control is not None and force.loaded.bundle_digest != before.loaded.bundle_digest:
+        if self._config.control is not None:
             counted = await asyncio.to_thread(counted_by, self._parts.metrics)
         self._parts.current.replace(force)
         if counted is not None:
-            self._since.begin(force.loaded.bundle_digest, counted)
+            self._since.begin(self.status(), counted)
         if force.loaded.files != before.loaded.files:
             self._signature = await self._look(force.loaded.files)
         self._reloaded(force, None)
@@ -317,9 +316,9 @@ class App:
     async def _told_of_itself(self) -> Running:
         """Return what is in force, and what a rollout is judged by."""
         while True:
-            digest = self._since.digest
+            digests = self._since.digests
             counted = await asyncio.to_thread(counted_by, self._parts.metrics)
-            if digest == self._since.digest:  # else it is less than what there was when a newer bundle came
+            if digests == self._since.digests:  # else it is less than what there was when a newer bundle came
                 return self._since.running(self.status(), counted)
 
     async def entries(self, count: int) -> Sequence[Latest]:
@@ -344,6 +343,8 @@ class App:
             generation=force.generation,
             bundle=force.loaded.bundle,
             bundle_digest=force.loaded.bundle_digest,
+            candidate=candidate_of(force),
+            left_out=force.loaded.left_out,
             configuration=force.loaded.configuration,
             model_hashes=force.model_hashes,
             routes=tuple(

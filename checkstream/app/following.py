@@ -2,8 +2,10 @@
 
 `current` in the node's folder names a bundle by its digest, and what was approved of it. It changes at once, and only
 for a bundle that is signed, approved, compiles here to what was approved, passes its own cases and fits the routes of
-this node; what is in force follows it as it follows any file. INVARIANT: whenever it is loaded, files are held to the
-digest and programs to the approval again: another package or other models may compile to something else.
+this node; what is in force follows it as it follows any file. Beside it `current` may name a second one, for a share of
+the callers: both stand in one file, so that there is never the second without the first. INVARIANT: whenever they are
+loaded, files are held to the digest and programs to the approval again: another package or other models may compile to
+something else.
 """
 
 from __future__ import annotations
@@ -15,12 +17,14 @@ import shutil
 import time
 from collections.abc import Callable, Collection, Iterator
 from pathlib import Path
+from typing import Annotated
 
 import msgspec
+from msgspec import Meta
 
 from checkstream.app.bundles import approved, compiled, opened
 from checkstream.config import BUNDLE, BundleSettings, Config, RouteSettings, read_file
-from checkstream.control.attestation import Offered
+from checkstream.control.attestation import Candidate, Offered
 from checkstream.control.bundles.index import Index
 from checkstream.control.bundles.look import Look
 from checkstream.core.policy.program import Digest
@@ -41,13 +45,38 @@ def pointers(config: Config) -> tuple[Path, ...]:
     return () if config.bundles is None else (Path(config.bundles.dir) / CURRENT,)
 
 
-class Pointer(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class Beside(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A second bundle, the candidate of a rollout, and by whom it is chosen."""
+
+    digest: Digest
+    """Of the bundle."""
+    weight: Digest
+    """Of what may be enforced, as it was approved."""
+    share: Annotated[int, Meta(ge=1, le=99)]
+    """Percent of the callers."""
+    salt: Annotated[str, Meta(max_length=64)]
+    """Of the hash that chooses them."""
+
+    @property
+    def pointer(self) -> Pointer:
+        """The bundle alone."""
+        return Pointer(digest=self.digest, weight=self.weight)
+
+
+class Pointer(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
     """What `current` says."""
 
     digest: Digest
     """Of the bundle."""
     weight: Digest
     """Of what may be enforced, as it was approved."""
+    candidate: Beside | None = None
+    """Another one for a share of the callers; null: there is none."""
+
+    @property
+    def base(self) -> Pointer:
+        """The same without a candidate."""
+        return msgspec.structs.replace(self, candidate=None)
 
 
 def current(settings: BundleSettings) -> Pointer | None:
@@ -152,29 +181,39 @@ class Follower:
         self._settings = settings
         self._fetch = fetch
         self._accept = accept
-        self._refused: tuple[Pointer, str] | None = None
+        self._refused: dict[Pointer, str] = {}
         self._looks = 0
         self._had: set[str] = set()
         self.offered: tuple[Offered, ...] = ()
         """All versions that the signed state named at the last look, the newest first."""
 
-    def step(self, wanted: str = "", *, take: bool = True) -> Look:
+    def step(self, wanted: str = "", candidate: Candidate | None = None, *, take: bool = True) -> Look:
         """Look once, and make another bundle current if all is well with it. Blocks.
+
+        A candidate that is not wanted any more goes at once, since that needs nothing that could be away. Otherwise it
+        stays until there is a base that it may stand beside, or one that takes its place.
 
         Args:
             wanted: Digest of the one to have; empty: the newest.
+            candidate: The one to have beside it for a share of the callers, if there is to be one.
             take: Make it current; else it is only fetched, for whoever says later that it is to be had.
         """
         name = self._settings.name
         self._looks += 1
         try:
             with _alone(Path(self._settings.dir)):
-                found = self._fetch(self._settings, self._had, wanted)
+                if take:
+                    self._let_go(wanted, candidate)
+                had = self._had
+                found = self._fetch(self._settings, had, wanted)
                 self._had, self.offered = {found.pointer.digest}, found.offered
                 if not take:
                     _tidy(Path(self._settings.dir), {found.pointer.digest, *_digests(_readable(self._settings))})
                     return Look(outcome="same", bundle=name)
-                return self._taken(found)
+                look = self._taken(found)
+                if candidate is None or look.outcome == "refused":
+                    return look
+                return self._taken_beside(candidate, found.pointer, had)
         except BundleRefused as error:
             return Look(outcome="refused", bundle=name, reason=str(error))
         except (BundleError, ConfigError) as error:
@@ -185,20 +224,53 @@ class Follower:
 
     def _taken(self, found: Found) -> Look:
         said = {"bundle": self._settings.name, "version": found.version, "digest": found.pointer.digest}
-        if found.pointer == _readable(self._settings):
+        here = _readable(self._settings)
+        if here is not None and found.pointer == here.base:
             return Look(outcome="same", **said)
-        before = self._refused
-        if before is None or before[0] != found.pointer or self._looks % _TRY_AGAIN == 0:
+        if reason := self._objection(found):
+            return Look(outcome="refused", reason=reason, **said)
+        _point(Path(self._settings.dir), found.pointer)
+        return Look(outcome="accepted", **said)
+
+    def _taken_beside(self, wanted: Candidate, base: Pointer, had: Collection[str]) -> Look:
+        """Have a candidate beside the base, which is current; one that is refused leaves the base alone."""
+        folder, here = Path(self._settings.dir), _readable(self._settings) or base
+        said = {"bundle": self._settings.name, "version": wanted.version, "digest": wanted.bundle}
+        try:
+            found = self._fetch(self._settings, had, wanted.bundle)
+        except BundleRefused:
+            if here.candidate is not None:
+                _point(folder, base)
+            raise
+        self._had = {*self._had, found.pointer.digest}
+        beside = Beside(digest=found.pointer.digest, weight=found.pointer.weight, share=wanted.share, salt=wanted.salt)
+        if here.candidate == beside:
+            return Look(outcome="same", **said)
+        is_known = here.candidate is not None and here.candidate.pointer == found.pointer
+        if not is_known and (reason := self._objection(found)):
+            return Look(outcome="refused", reason=reason, **said)
+        _point(folder, msgspec.structs.replace(base, candidate=beside))
+        return Look(outcome="accepted", **said)
+
+    def _let_go(self, wanted: str, candidate: Candidate | None) -> None:
+        """Have the base alone, if it is to stay and the candidate beside it is not."""
+        here = _readable(self._settings)
+        if here is None or here.candidate is None or wanted not in {"", here.digest}:
+            return
+        if candidate is None or candidate.bundle != here.candidate.digest:
+            _point(Path(self._settings.dir), here.base)
+
+    def _objection(self, found: Found) -> str:
+        """Return why a bundle can't be in force here; empty: it can."""
+        if found.pointer not in self._refused or self._looks % _TRY_AGAIN == 0:
+            self._refused.pop(found.pointer, None)
             try:
                 self._accept(found)
             except Exception as error:  # noqa: BLE001 - whatever is wrong with a bundle, the node keeps what it has
                 first = str(error).partition("\n")[0]
-                self._refused = found.pointer, first or type(error).__name__
-            else:
-                self._refused = None
-                _point(Path(self._settings.dir), found.pointer)
-                return Look(outcome="accepted", **said)
-        return Look(outcome="refused", reason="" if self._refused is None else self._refused[1], **said)
+                others = list(self._refused.items())[-1:]  # a base and a candidate, each of which is looked at again
+                self._refused = {**dict(others), found.pointer: first or type(error).__name__}
+        return self._refused.get(found.pointer, "")
 
 
 def _readable(settings: BundleSettings) -> Pointer | None:
@@ -247,7 +319,7 @@ def _point(folder: Path, pointer: Pointer) -> None:
             file.flush()
             os.fsync(file.fileno())
         part.replace(folder / CURRENT)
-        _tidy(folder, {pointer.digest})
+        _tidy(folder, _digests(pointer))
     except OSError as error:
         raise BundleError(f"`{folder}` can't be written: {(error.strerror or 'no reason given').lower()}") from error
 
@@ -266,4 +338,6 @@ def _tidy(folder: Path, kept: Collection[str]) -> None:
 
 
 def _digests(pointer: Pointer | None) -> tuple[str, ...]:
-    return () if pointer is None else (pointer.digest,)
+    if pointer is None:
+        return ()
+    return (pointer.digest,) if pointer.candidate is None else (pointer.digest, pointer.candidate.digest)

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import hashlib
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from types import MappingProxyType
 
 import msgspec
 
-from checkstream.app.following import Pointer, expanded, pointers
+from checkstream.app.following import Pointer, current, expanded, pointers, uses_bundle
 from checkstream.app.lists import lists_beside
-from checkstream.app.models import OpenModel, asked, files_of, labels_of
+from checkstream.app.models import OpenModel, asked, files_of, labels_of, open_models
+from checkstream.app.routing import routes_of, surface_of
 from checkstream.config import (
     BUILTIN,
     Config,
-    GroundingSettings,
     RouteSettings,
     Secret,
     Upstream,
@@ -26,23 +26,28 @@ from checkstream.config import (
     reveal,
     warnings,
 )
-from checkstream.core.channel.checks import HoldSettings
-from checkstream.core.exchange.guard import Plan
-from checkstream.core.exchange.plan import Assessing
 from checkstream.core.match.warm import warming
 from checkstream.core.policy.capabilities import Target
 from checkstream.core.policy.compile import compile_sources
 from checkstream.core.policy.nodes import Given
 from checkstream.core.policy.program import Program
-from checkstream.core.wire.mcp.surface import Mcp
-from checkstream.core.wire.surface import Surface
-from checkstream.core.wire.surfaces import spoken
-from checkstream.errors import ConfigError, Fault, PolicyError
+from checkstream.errors import ConfigError, Fault, FaultyFile, ModelError, PolicyError
 from checkstream.proxy.accept import Route
+from checkstream.proxy.candidate import Candidate, Chosen
+from checkstream.proxy.health import CandidateStatus
 from checkstream.proxy.upstream import UpstreamClient
+from checkstream.scoring.catalog import Model
 from checkstream.scoring.provenance import Described, described_models
 from checkstream.scoring.scorer import Scorer
+from checkstream.scoring.session import Session
 from checkstream.telemetry.drift import Counts, Key
+
+
+class LoadedBeside(msgspec.Struct, frozen=True, kw_only=True):
+    """The candidate of a rollout, and whose exchanges it decides."""
+
+    loaded: Loaded
+    chosen: Chosen
 
 
 class Loaded(msgspec.Struct, frozen=True, kw_only=True):
@@ -63,6 +68,10 @@ class Loaded(msgspec.Struct, frozen=True, kw_only=True):
     """The whole of that hash."""
     configuration: str
     """SHA-256 of the configuration as it is written, hex: the same whichever bundle there is."""
+    candidate: LoadedBeside | None = None
+    """Another bundle that decides for a share of the callers; its files and models are among these."""
+    left_out: str = ""
+    """Why there is no candidate though there should be one; empty: there is one, or there should be none."""
 
     @property
     def digest(self) -> str:
@@ -71,13 +80,26 @@ class Loaded(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def hashes(self) -> tuple[str, ...]:
-        """Hash of each program."""
-        return tuple(program.hash for program in self.programs.values())
+        """Hash of each program, a candidate's too."""
+        return tuple(dict.fromkeys(program.hash for program in self.every_program))
 
     @property
     def packs(self) -> tuple[str, ...]:
-        """`name@version` of each pack."""
-        return tuple(dict.fromkeys(pack for program in self.programs.values() for pack in program.packs))
+        """`name@version` of each pack, a candidate's too."""
+        return tuple(dict.fromkeys(pack for program in self.every_program for pack in program.packs))
+
+    @property
+    def every_program(self) -> tuple[Program, ...]:
+        """All programs, a candidate's too."""
+        beside = () if self.candidate is None else self.candidate.loaded.programs.values()
+        return (*self.programs.values(), *beside)
+
+    def without_candidate(self, error: Exception) -> Loaded:
+        """Return what is left where a candidate can't be used: its callers are answered as all others are."""
+        first = str(error).partition("\n")[0]
+        said = f"the candidate can't be used, so all callers are answered by the bundle before it: {first}"
+        models = asked(self.programs.values(), {model.entry.name: model for model in self.models})
+        return msgspec.structs.replace(self, candidate=None, models=models, left_out=said)
 
 
 def configuration_hash(config: Config) -> str:
@@ -90,6 +112,8 @@ class InForce(msgspec.Struct, frozen=True, kw_only=True):
 
     loaded: Loaded
     routes: tuple[Route, ...]
+    candidate: Candidate | None = None
+    """The routes of a share of the callers."""
     upstreams: Mapping[str, UpstreamClient]
     generation: int
     models: tuple[OpenModel, ...]
@@ -121,13 +145,28 @@ class InForce(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def policies(self) -> tuple[tuple[str, str], ...]:
         """Route and `name@version` of each policy that it has."""
-        guarded = ((route.name, route.plan) for route in self.routes if route.plan is not None)
-        return tuple((name, pack) for name, plan in guarded for pack in plan.program.packs)
+        every = (*self.routes, *(() if self.candidate is None else self.candidate.routes))
+        guarded = ((route.name, route.plan) for route in every if route.plan is not None)
+        return tuple(dict.fromkeys((name, pack) for name, plan in guarded for pack in plan.program.packs))
 
     @property
     def warnings(self) -> tuple[str, ...]:
         """What is allowed but should be known."""
-        return tuple(warnings(self.loaded.config))
+        return (*warnings(self.loaded.config), *filter(None, (self.loaded.left_out,)))
+
+
+def candidate_of(force: InForce) -> CandidateStatus | None:
+    """Return what is told of the candidate in force; None: there is none."""
+    beside = force.loaded.candidate
+    if beside is None:
+        return None
+    return CandidateStatus(
+        bundle=beside.loaded.bundle,
+        digest=beside.loaded.bundle_digest,
+        share=beside.chosen.share,
+        salt=beside.chosen.salt,
+        programs=beside.loaded.hashes,
+    )
 
 
 def title_of(model: OpenModel) -> str:
@@ -137,6 +176,8 @@ def title_of(model: OpenModel) -> str:
 
 def load(read: Callable[[], Config], pointer: Pointer | None = None) -> Loaded:
     """Read the configuration and compile its policies. Blocks on files and takes CPU time: not for the event loop.
+
+    A candidate that can't be used is left out: its callers are answered by the base, which was approved as well.
 
     Args:
         read: Returns the configuration.
@@ -148,6 +189,33 @@ def load(read: Callable[[], Config], pointer: Pointer | None = None) -> Loaded:
         ModelError: what says which models there are can't be used.
     """
     written = read()
+    if pointer is None and written.bundles is not None and uses_bundle(written):
+        pointer = current(written.bundles)  # once, so that base and candidate are of one moment
+    base = _loaded(written, pointer)
+    if pointer is None or pointer.candidate is None:
+        return base
+    try:
+        beside = _loaded(written, pointer.candidate.pointer)
+    except (FaultyFile, ModelError) as error:
+        return base.without_candidate(error)
+    described = described_models(base.config.models)
+    chosen = Chosen(share=pointer.candidate.share, salt=pointer.candidate.salt)
+    return msgspec.structs.replace(
+        base,
+        candidate=LoadedBeside(loaded=beside, chosen=chosen),
+        files=tuple(dict.fromkeys((*base.files, *beside.files))),
+        models=asked((*base.programs.values(), *beside.programs.values()), described),
+    )
+
+
+def _loaded(written: Config, pointer: Pointer | None) -> Loaded:
+    """Compile the policies of a configuration with one bundle.
+
+    Raises:
+        ConfigError: as `load`.
+        PolicyError: as there.
+        ModelError: as there.
+    """
     config, bundle, digest = expanded(written, pointer)
     described = described_models(config.models)
     labels = labels_of(described.values())
@@ -190,13 +258,30 @@ def load(read: Callable[[], Config], pointer: Pointer | None = None) -> Loaded:
     )
 
 
+def with_models(
+    loaded: Loaded, known: Iterable[OpenModel], open_session: Callable[[Model], Session]
+) -> tuple[Loaded, tuple[OpenModel, ...]]:
+    """Open the models of what was loaded; a candidate whose models can't be opened is left out. See `open_models`.
+
+    Raises:
+        ConfigError: a model can't be trusted, read or run.
+    """
+    try:
+        return loaded, open_models(loaded.models, known, open_session)
+    except ConfigError as error:
+        if loaded.candidate is None:
+            raise
+        alone = loaded.without_candidate(error)
+    return alone, open_models(alone.models, known, open_session)
+
+
 def warm(loaded: Loaded) -> None:
     """Let what policies search for read some text, in turn, so that the first caller's is not the first.
 
     Takes CPU time, but not more than so much of it: all packs together would read for a minute.
     """
     end = time.thread_time() + _WARM_S
-    cold = [warming(patterns) for program in loaded.programs.values() for patterns in program.searched]
+    cold = [warming(patterns) for program in loaded.every_program for patterns in program.searched]
     while cold and time.thread_time() < end:
         cold = [each for each in cold if time.thread_time() >= end or next(each, each) is None]
 
@@ -208,13 +293,7 @@ def _target(route: RouteSettings, config: Config) -> Target:
         ConfigError: nobody knows what is spoken there.
     """
     can = frozenset[str](config.upstreams[route.upstream].can)
-    return Target(route.name, _surface(route).name, route.upstream, can)
-
-
-def _surface(route: RouteSettings) -> Surface | Mcp:
-    if route.api is None:
-        raise ConfigError((Fault(file="configuration", reason=f"`{route.match.path}` needs a `surface`"),))
-    return spoken(route.api)
+    return Target(route.name, surface_of(route).name, route.upstream, can)
 
 
 def _content(reference: str, file: Path) -> bytes:
@@ -237,11 +316,24 @@ def put_in_force(loaded: Loaded, models: tuple[OpenModel, ...], scorer: Scorer, 
     known = {} if before is None else before.upstreams
     upstreams = {name: _client(name, settings, known.get(name)) for name, settings in loaded.config.upstreams.items()}
     titles = {model.source.entry.name: title_of(model) for model in models}
-    routes = tuple(_route(route, loaded, upstreams[route.upstream], scorer, titles) for route in loaded.config.routes)
-    generation = 1 if before is None else before.generation + 1
     return InForce(
-        loaded=loaded, routes=routes, upstreams=upstreams, generation=generation, models=models, scorer=scorer
+        loaded=loaded,
+        routes=routes_of(loaded.config, loaded.programs, upstreams, scorer, titles),
+        candidate=None if loaded.candidate is None else _beside(loaded.candidate, upstreams, scorer, titles),
+        upstreams=upstreams,
+        generation=1 if before is None else before.generation + 1,
+        models=models,
+        scorer=scorer,
     )
+
+
+def _beside(
+    candidate: LoadedBeside, upstreams: Mapping[str, UpstreamClient], scorer: Scorer, titles: Mapping[str, str]
+) -> Candidate:
+    loaded = candidate.loaded
+    routes = routes_of(loaded.config, loaded.programs, upstreams, scorer, titles)
+    marked = tuple(msgspec.structs.replace(route, candidate=True) for route in routes)
+    return Candidate(routes=marked, chosen=candidate.chosen)
 
 
 _AT_START = (
@@ -273,16 +365,6 @@ def searching_routes(config: Config) -> frozenset[str]:
     )
 
 
-def _assessing(route: RouteSettings) -> Assessing:
-    grounding = route.grounding or GroundingSettings()
-    return Assessing(
-        always=grounding.inline,
-        profiles=grounding.profiles,
-        deadline_ms=grounding.inline_ms,
-        block=grounding.block,
-    )
-
-
 def _client(name: str, settings: Upstream, known: UpstreamClient | None) -> UpstreamClient:
     headers = {
         header: reveal(value) if isinstance(value, Secret) else value for header, value in settings.headers.items()
@@ -294,80 +376,3 @@ def _client(name: str, settings: Upstream, known: UpstreamClient | None) -> Upst
 
 _WARM_S = 1.0
 """CPU time before the first caller is let in."""
-_TURN_WORK = 1000
-"""The most work of one turn of a guard on the event loop (see `core.match.work`): well below 5 ms on slow cores too."""
-
-
-def _route(
-    route: RouteSettings, loaded: Loaded, upstream: UpstreamClient, scorer: Scorer, models: Mapping[str, str]
-) -> Route:
-    if route.pass_:
-        return Route(
-            name=route.name,
-            match=route.match,
-            upstream=upstream,
-            origins=_origins(route),
-            quota=route.quota,
-            body_bytes=route.body_bytes,
-        )
-    limits = loaded.config.server.limits
-    program = loaded.programs[route.policies]
-    kept = loaded.config.conversations
-    plan = Plan(
-        program=program,
-        models=models,
-        route=route.name,
-        upstream=upstream.name,
-        hold=HoldSettings(
-            tokens=route.holdback.tokens,
-            calm_tokens=route.holdback.calm_tokens,
-            check_every=route.holdback.check_every,
-            window=route.holdback.window,
-            max_delay_ms=route.holdback.max_delay_ms,
-            by_language=route.holdback.by_language,
-        ),
-        fail_mode=route.fail_mode,
-        ingress_deadline_ms=route.deadline.ingress_ms,
-        check_deadline_ms=route.deadline.check_ms,
-        max_hold_ms=route.holdback.max_hold_ms,
-        ingress_budget_ms=route.budget.ingress_ms,
-        on_exceeded=route.budget.on_exceeded,
-        check_budget_ms=route.budget.check_ms,
-        turn_work=_TURN_WORK,
-        work=route.budget.work_ms * 1000,
-        keepalive_ms=route.keepalive_ms,
-        held_bytes=limits.held_bytes_per_stream,
-        call_bytes=limits.call_bytes,
-        event_bytes=limits.event_bytes,
-        answer_bytes=limits.answer_bytes,
-        prompt_chars=limits.prompt_chars,
-        prompt_messages=limits.prompt_messages,
-        parts=route.parts,
-        unknown_fields=route.unknown_fields,
-        known_fields=frozenset(route.known_fields),
-        tools_changed=route.tools_changed,
-        pins=route.pins,
-        assessing=_assessing(route),
-        keeps_tools=loaded.config.tools is not None,
-        keeps_names=loaded.config.pseudonyms is not None,
-        recalls=kept is not None,
-        recalls_texts=kept is not None and kept.texts,
-        scored_chars=loaded.config.jobs.job_bytes if route.grounding is not None and route.grounding.sample else 0,
-    )
-    return Route(
-        name=route.name,
-        match=route.match,
-        upstream=upstream,
-        surface=_surface(route),
-        plan=plan,
-        scorer=scorer,
-        policies=", ".join(program.packs),
-        grounding=route.grounding,
-        origins=_origins(route),
-        quota=route.quota,
-        body_bytes=route.body_bytes,
-    )
-
-
-def _origins(route: RouteSettings) -> frozenset[str]:
-    return frozenset() if route.cors is None else frozenset(origin.lower() for origin in route.cors.origins)

@@ -21,7 +21,8 @@ _RETIRES_S = 3600.0
 
 def digest_of(force: InForce) -> str:
     """Return what is the same in all processes that have the same in force."""
-    said = (force.loaded.digest, force.loaded.hashes, force.titles)
+    chosen = None if force.candidate is None else force.candidate.chosen
+    said = (force.loaded.digest, force.loaded.hashes, force.titles, chosen)
     return hashlib.sha256(msgspec.json.encode(said)).hexdigest()
 
 

@@ -149,6 +149,7 @@ async def open_parts(
     proxy = Proxy(
         intake=intake,
         routes=lambda: current.force.routes,
+        candidate=lambda: current.force.candidate,
         trail=trail,
         digests=digests,
         counts=counts,

@@ -32,7 +32,7 @@ from checkstream.processes.folder import Folder
 from checkstream.processes.following import follow
 from checkstream.processes.frames import Welcome
 from checkstream.processes.handing import START_S, HandOver
-from checkstream.processes.judged import SinceBundle, counted_in
+from checkstream.processes.judged import SinceBundle, counted_in, digests_of
 from checkstream.processes.manager import Manager, Passed
 from checkstream.processes.places import Places
 from checkstream.processes.restarts import Cause, Restarts
@@ -178,7 +178,7 @@ class Parent:
         status = await self._whole.shown()
         if not status.configuration:  # all have ended, or are late: that is no other bundle, nor a count from 0
             return None
-        is_new = status.bundle_digest != self._since.digest  # else what they have told last is new enough
+        is_new = digests_of(status) != self._since.digests  # else what they have told last is new enough
         return self._since.running(status, counted_in(await self._whole.counted() if is_new else self._whole.known()))
 
     def _begin(self, work: Coroutine[Any, Any, Any]) -> asyncio.Task[Any]:

@@ -40,6 +40,8 @@ class Route(msgspec.Struct, frozen=True, kw_only=True):
     """What one caller may have on it; None: no less than of the process."""
     body_bytes: int | None = None
     """How long a body it takes; None: what the process takes."""
+    candidate: bool = False
+    """Its policies are of a bundle that only a share of the callers is answered by."""
 
     @property
     def methods(self) -> frozenset[str]:

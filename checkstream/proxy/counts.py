@@ -93,8 +93,10 @@ class StreamCounts:
         *,
         of: _OfRoute,
         trace: Trace | None = None,
+        candidate: bool = False,
     ) -> None:
-        """Begin now; `trace` is the exchange's span, if spans are told."""
+        """Begin now; `trace` is the exchange's span, if spans are told; `candidate`: a candidate bundle decides it."""
+        self._candidate = candidate
         self._trace = trace
         self._news = news
         self._metrics = metrics
@@ -165,6 +167,8 @@ class StreamCounts:
     def guarded(self, seconds: float) -> None:
         """Note how long the guard itself took over the exchange, which is over: all that was done of it is done."""
         self._of.policy.observe(seconds)
+        if self._candidate:
+            self._metrics.candidate_policy.of().observe(seconds)
         if self._record is not None:
             self._count_by_model(self._record)
 
@@ -202,6 +206,8 @@ class StreamCounts:
         """
         self._record, self._model = record, model
         self._metrics.exchanges.of(self._route, record.outcome).inc()
+        if self._candidate:
+            self._metrics.candidate_exchanges.of(record.outcome).inc()
         if isinstance(record.method, str):
             self._metrics.messages.of(self._route, record.method, record.outcome).inc()
         for stage in sorted({name.partition(":")[0] for name in record.unscanned}):
@@ -255,7 +261,11 @@ class StreamCounts:
 
     def scored(self, scores: Mapping[str, float], *, ingress: bool) -> None:
         """Note what classifiers said of a text, each under its own name (`model.label`)."""
-        self._metrics.scores.count(scores, "ingress" if ingress else "midstream")
+        stage = "ingress" if ingress else "midstream"
+        self._metrics.scores.count(scores, stage)
+        if self._candidate:
+            for name, score in scores.items():
+                self._metrics.candidate_scores.of(name, stage).observe(score)
 
     def crashed(self, error: BaseException) -> None:
         """Log a bug, or an audit chain that can't be written."""
@@ -300,7 +310,15 @@ class Counted:
         self._news = News()
         self._routes: dict[str, _OfRoute] = {}
 
-    def begun(self, stream: str, route: str, caller: str | None, traceparent: Sequence[str] = ()) -> StreamCounts:
+    def begun(
+        self,
+        stream: str,
+        route: str,
+        caller: str | None,
+        traceparent: Sequence[str] = (),
+        *,
+        candidate: bool = False,
+    ) -> StreamCounts:
         """Log a request that a route has taken; return what counts its exchange.
 
         Args:
@@ -308,13 +326,16 @@ class Counted:
             route: Which route has.
             caller: Who asks.
             traceparent: The headers by which it says of which trace it is.
+            candidate: A candidate bundle decides it.
         """
         self._log.info("request.begun", stream=stream, route=route, caller=caller)
         trace = None if self._tracer is None else self._tracer.begin(traceparent)
         of = self._routes.get(route)
         if of is None:
             of = self._routes[route] = _OfRoute(self._metrics, route)
-        return StreamCounts(self._metrics, self._log, self._news, stream, route, of=of, trace=trace)
+        return StreamCounts(
+            self._metrics, self._log, self._news, stream, route, of=of, trace=trace, candidate=candidate
+        )
 
     def recorded(self) -> None:
         """Count an entry of the audit chain."""

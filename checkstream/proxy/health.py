@@ -57,6 +57,21 @@ class WorkerStatus(msgspec.Struct, frozen=True, kw_only=True):
     """How often the process in this place has ended unasked."""
 
 
+class CandidateStatus(msgspec.Struct, frozen=True, kw_only=True):
+    """A bundle that a share of the callers is answered by."""
+
+    bundle: str
+    """As `name@version#hash`."""
+    digest: str
+    """SHA-256 of its `bundle.json`, hex."""
+    share: int
+    """Percent of the callers."""
+    salt: str
+    """Of the hash that chooses them."""
+    programs: tuple[str, ...]
+    """Hash of each program that its routes have."""
+
+
 class Status(msgspec.Struct, frozen=True, kw_only=True):
     """What `GET /admin/status` tells."""
 
@@ -80,6 +95,10 @@ class Status(msgspec.Struct, frozen=True, kw_only=True):
     warnings: tuple[str, ...]
     bundle_digest: str = ""
     """SHA-256 of that bundle's `bundle.json`, hex; empty: there is none."""
+    candidate: CandidateStatus | None = None
+    """The bundle of a share of the callers; null: all are answered by the same."""
+    left_out: str = ""
+    """Why there is none though there should be one."""
     configuration: str = ""
     """SHA-256 of the configuration, hex."""
     model_hashes: Mapping[str, str] = {}

@@ -28,6 +28,7 @@ from checkstream.listen import (
     Callers,
     Times,
     Visit,
+    Who,
     connection_of,
     read_body,
     too_large,
@@ -35,6 +36,7 @@ from checkstream.listen import (
 )
 from checkstream.proxy.accept import Route, candidates, choosing, on_path
 from checkstream.proxy.background import Afterwards, Assessor, Background, risk_header
+from checkstream.proxy.candidate import Candidate, party_of
 from checkstream.proxy.capacity import Load
 from checkstream.proxy.confirm import CONFIRM, Asked, Confirmations, Confirming
 from checkstream.proxy.cors import origins_of, preflight, shown_to
@@ -95,6 +97,7 @@ class Proxy:
         *,
         intake: Intake,
         routes: Callable[[], Sequence[Route]],
+        candidate: Callable[[], Candidate | None] = lambda: None,
         trail: Trail,
         digests: Callable[[str | None], Callable[[str], str]],
         counts: Counted,
@@ -112,6 +115,7 @@ class Proxy:
         Args:
             intake: Callers and limits.
             routes: Returns the routes in force; asked once for each request.
+            candidate: Returns those of a share of the callers, if there are some.
             trail: Takes the records.
             digests: By caller, the keyed digest of a text, hex.
             counts: Takes metrics and logs.
@@ -133,6 +137,7 @@ class Proxy:
         self._assessor = assessor
         self._intake = intake
         self._routes = routes
+        self._candidate = candidate
         self._in_use = collections.Counter[Classifiers]()
         self._trail = trail
         self._digests = digests
@@ -183,7 +188,8 @@ class Proxy:
 
     async def _take(self, request: BaseRequest, stream: str) -> StreamResponse:
         identity = await self._intake.callers.identify(request)
-        found = candidates(self._routes(), request.rel_url.raw_path, method_of(request))
+        who = who_of(request, identity)
+        found = candidates(self._routes_of(request, who), request.rel_url.raw_path, method_of(request))
         if self._draining:
             raise NotReady("the proxy is shutting down; try again on another one")
         scorers = {route.scorer for route in found if route.scorer is not None}
@@ -192,7 +198,6 @@ class Proxy:
             media = media_of_request(
                 request.headers.getall(hdrs.CONTENT_TYPE, ()), request.headers.getall(hdrs.CONTENT_ENCODING, ())
             )
-            who = who_of(request, identity)
             with self._intake.admission.visit(who) as visit:
                 visit.begin([(route.name, route.quota) for route in found])
                 body = await self._read(request, found, visit)
@@ -207,6 +212,13 @@ class Proxy:
         finally:
             self._in_use.subtract(scorers)
             self._in_use += collections.Counter()  # forget those that nobody uses
+
+    def _routes_of(self, request: BaseRequest, who: Who) -> Sequence[Route]:
+        """Return the routes of the bundle that decides for a caller."""
+        candidate = self._candidate()
+        if candidate is None or not candidate.chosen.has(party_of(who, request.headers.get(CONVERSATION))):
+            return self._routes()
+        return candidate.routes
 
     async def _choose(self, found: Sequence[Route], path: str, body: bytes, share: str) -> Route:
         """Choose the route that takes a request's model; others have their turns while a long body is read."""
@@ -254,7 +266,8 @@ class Proxy:
         identity = sent.identity
         if self._trail.failure and (route.plan is None or route.plan.fail_mode == "closed"):
             raise AuditError(self._trail.failure)
-        counts = self._counts.begun(stream, route.name, identity.name, request.headers.getall(TRACEPARENT, ()))
+        traceparent = request.headers.getall(TRACEPARENT, ())
+        counts = self._counts.begun(stream, route.name, identity.name, traceparent, candidate=route.candidate)
         ledger = ExchangeTrail(self._trail, stream, route.name, identity.name, counts)
         if route.plan is None or route.surface is None or route.scorer is None or load is None:
             try:

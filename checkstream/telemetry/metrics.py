@@ -79,6 +79,9 @@ SPECS = (
     MetricSpec("checkstream_check_seconds", "histogram", "Time of one check by a detector", ("detector",), _CHECKS),
     MetricSpec("checkstream_ingress_seconds", "histogram", "Time that a prompt's checks took", ("route",), _WAITS),
     MetricSpec("checkstream_policy_seconds", "histogram", "Time of the guard for an exchange", ("route",), _FAST),
+    MetricSpec("checkstream_candidate_exchanges_total", "counter", "Exchanges that a candidate decided", ("outcome",)),
+    MetricSpec("checkstream_candidate_policy_seconds", "histogram", "Time of the guard for one of those", (), _FAST),
+    MetricSpec("checkstream_candidate_score", "histogram", "Scores of classifiers for them", _OF_SCORES, BOUNDS),
     MetricSpec("checkstream_score", "histogram", "Scores of classifiers, 0 to 1", _OF_SCORES, BOUNDS),
     MetricSpec("checkstream_score_day", "gauge", "Scores of 24 hours, up to `le`", (*_OF_SCORES, "le")),
     MetricSpec(
@@ -228,6 +231,9 @@ class Metrics:
         self.check = Family(self._make(Histogram, "checkstream_check_seconds"), 1)
         self.ingress = self._tally("checkstream_ingress_seconds")
         self.policy = self._tally("checkstream_policy_seconds")
+        self.candidate_exchanges = Family(self._make(Counter, "checkstream_candidate_exchanges_total"), 1)
+        self.candidate_policy = self._tally("checkstream_candidate_policy_seconds")
+        self.candidate_scores = self._tally("checkstream_candidate_score")
         self.scores = Scores()
         self._registered(Scored(self.scores))
         self.held_bytes = self._make(Gauge, "checkstream_held_bytes")
@@ -293,6 +299,9 @@ class Metrics:
         yield from self.exchanges.collect()
         yield from self.check.collect()
         yield from self.policy.collect()
+        yield from self.candidate_exchanges.collect()
+        yield from self.candidate_policy.collect()
+        yield from self.candidate_scores.collect()
 
     def render(self) -> bytes:
         """Return all metrics in the Prometheus text format. Takes long where there are many: not for the event loop."""

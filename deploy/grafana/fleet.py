@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from deploy.grafana import control
-from deploy.grafana.model import Board, Panel, Query, Row, Variable, quantile, rate, share
+from deploy.grafana.model import Board, Panel, Query, Row, Variable, quantile, quantiles, rate, share
 
 _I = 'instance=~"$instance"'
 _HIGH = f'{_I},outcome=~"refused|stopped"'
@@ -274,12 +274,39 @@ _TOLD = Row(
     ),
 )
 
+_CANDIDATE = Row(
+    "What does the candidate of a rollout by callers do?",
+    (
+        Panel(
+            title="Exchanges that it decides",
+            says="A second, by outcome. None: no rollout goes round by callers now, or no node has its bundle yet.",
+            queries=(Query(rate("checkstream_candidate_exchanges_total", "outcome", _I), "{{outcome}}"),),
+        ),
+        Panel(
+            title="Time of the guard for one of them",
+            says="All turns of the guard for one exchange; beside that of all, on the dashboard of the proxy.",
+            queries=quantiles("checkstream_candidate_policy_seconds", _I),
+            unit="s",
+        ),
+        Panel(
+            title="Scores of their texts",
+            says="How many texts got which score, of all classifiers. A rollout is judged by them, too.",
+            queries=(
+                Query(
+                    f"sum by (le) (increase(checkstream_candidate_score_bucket{{{_I}}}[$__rate_interval]))", "{{le}}"
+                ),
+            ),
+            kind="heatmap",
+        ),
+    ),
+)
+
 BOARD = Board(
     uid="checkstream-fleet",
     title="Checkstream: fleet",
     says="All nodes beside each other: which is not like the others, what is in force where, what is left of the "
     "error budgets. Made by `python -m deploy.grafana` of the table of metrics.",
-    rows=(_NODES, _LIKE, _FORCE, _TOLD, control.ROW, _BUDGET),
+    rows=(_NODES, _LIKE, _FORCE, _TOLD, control.ROW, _BUDGET, _CANDIDATE),
     variables=(Variable("instance", "Node", "label_values(checkstream_workers, instance)"),),
     events=(
         (

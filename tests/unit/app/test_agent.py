@@ -12,7 +12,7 @@ import pytest
 import yaml
 
 from checkstream.app.agent import Told
-from checkstream.app.following import expanded
+from checkstream.app.following import current, expanded
 from checkstream.cli.bundle_follow import _looking
 from checkstream.config import Config, load_config
 from checkstream.control.attestation import Running
@@ -248,6 +248,38 @@ async def test_g27_a_node_has_what_it_is_told_and_keeps_it_while_the_server_is_a
         (node.bundles / "desired").write_bytes(b"no such thing")
         assert (await look()).outcome == "unreachable"
         assert (await asyncio.to_thread(_current, node)).startswith("retail@2#")
+
+
+async def test_g27_a_node_has_a_candidate_that_is_signed_and_keeps_both_while_the_server_is_away(
+    tmp_path: Path, world: World, made: Server
+) -> None:
+    made.written["fleets"]["shop"]["rings"] = [{"name": "tenth", "callers": 10}, {"name": "all", "percent": 100}]
+    one = (await asyncio.to_thread(world.accepted)).digest
+    async with made.serving() as server:
+        node = Node(tmp_path, world, server)
+        async with node.looking() as look:
+            await look()
+            number = await _rolled_out(server, "1")
+            assert (await look()).outcome == "accepted"
+            await asked("POST", server.url, "/v1/promotions", {"rollout": number}, person="eve")
+            await asyncio.to_thread(world.release, STOPS, MORE, version="2")
+            for _ in range(2):  # it hears of the version, and says so
+                await look()
+            await _rolled_out(server, "2")
+            said: Look = await look()
+            assert (said.outcome, said.version) == ("accepted", "2")
+            both = current(node.config().bundles)  # type: ignore[arg-type]
+            assert both is not None
+            assert both.candidate is not None
+            assert (both.digest, both.candidate.digest, both.candidate.share) == (one, said.digest, 10)
+            assert (await look()).outcome == "same"
+    node.written["bundles"]["source"] = str(world.public)
+    async with node.looking() as look:
+        assert (await look()).outcome == "unreachable"
+        assert current(node.config().bundles) == both  # type: ignore[arg-type]
+        await asyncio.to_thread(world.withdraw)  # of the base: it stays, as ever, and so does what stands beside it
+        assert (await look()).outcome == "unreachable"
+        assert current(node.config().bundles) == both  # type: ignore[arg-type]
 
 
 async def test_g27_a_server_can_not_name_what_is_not_signed(tmp_path: Path, world: World, made: Server) -> None:
