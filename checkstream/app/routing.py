@@ -40,7 +40,10 @@ def routes_of(
     Raises:
         ConfigError: nobody knows what is spoken on one.
     """
-    return tuple(_route(route, config, programs, upstreams[route.upstream], scorer, titles) for route in config.routes)
+    return tuple(
+        _route(route, config, programs, upstream=upstreams[route.upstream], scorer=scorer, titles=titles)
+        for route in config.routes
+    )
 
 
 def surface_of(route: RouteSettings) -> Surface | Mcp:
@@ -68,6 +71,7 @@ def _route(
     route: RouteSettings,
     config: Config,
     programs: Mapping[tuple[str, ...], Program],
+    *,
     upstream: UpstreamClient,
     scorer: Scorer,
     titles: Mapping[str, str],

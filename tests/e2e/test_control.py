@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from pathlib import Path
@@ -18,21 +18,31 @@ from tests.controlled import Server, key_of
 from tests.e2e.harness import ROOT, Control, Llm, Proxy, config, http, running, until, verify_audit
 
 EVERYTHING = STOPS.replace("zero risk", "all is").replace("No.", "Nothing goes.")
+REDACTS = "{name: r, id: R-5, stage: [midstream], phrases: [blue], actions: [{type: redact}]}"
 CHAT = "/v1/chat/completions"
+RINGS = ({"name": "canary", "nodes": ["n1"], "soak_s": 3600}, {"name": "all", "percent": 100, "soak_s": 0})
+BY_CALLERS = (
+    {"name": "tenth", "callers": 10, "soak_s": 3600},
+    {"name": "half", "callers": 50, "soak_s": 3600},
+    {"name": "all", "percent": 100, "soak_s": 0},
+)
 
 
 class Site:
     """A control server with a repository and the nodes `n1`, which is the canary, and `n2`."""
 
-    def __init__(self, folder: Path, llm: Llm, stack: ExitStack) -> None:
+    def __init__(self, folder: Path, llm: Llm, stack: ExitStack, rings: Sequence[Any] = RINGS) -> None:
         (folder / "world").mkdir()
         self.folder, self.llm, self.stack = folder, llm, stack
         self.world = World(folder / "world")
         self.world.establish()
         self.world.release(STOPS, version="1")
         health = {"exchanges": 40, "reach_s": 120}
-        rings = [{"name": "canary", "nodes": ["n1"], "soak_s": 3600}, {"name": "all", "percent": 100, "soak_s": 0}]
-        self.server = Server(folder, rings=rings, health=health, allow={"packages": "any", "configurations": "any"})
+        self.server = Server(
+            folder, rings=list(rings), health=health, allow={"packages": "any", "configurations": "any"}
+        )
+        self.own: dict[str, Any] = {}
+        """Settings of every node besides."""
         self.server.written["repository"] = str(self.world.public)
         self.control = Control(folder, self.server.config_file())
         # killed and started anew, it is to be found at the same address
@@ -52,9 +62,9 @@ class Site:
         self.server.write_key(name, folder / "node.pem")
         bundles = {"source": f"{self.control.url}/bundles/", "root": "root.json", "name": "retail", "poll_s": 1}
         control = {"url": self.control.url, "node": name, "key": "node.pem", "poll_s": 1}
-        own = config(self.llm.url, folder, ["bundle:chat"], chat_only=True)
-        own["server"]["workers"] = 2 if name == "n1" else 1  # the canary's counts are those of two processes
-        return {**own, "bundles": bundles, "control": control}
+        plain = config(self.llm.url, folder, ["bundle:chat"], chat_only=True)
+        own = {"workers": 2 if name == "n1" else 1} | self.own  # the canary's counts are those of two processes
+        return {**plain, "server": {**plain["server"], **own}, "bundles": bundles, "control": control}
 
     def begin(self, *names: str) -> None:
         """Start nodes, at the same time."""
@@ -93,9 +103,16 @@ class Site:
         shown = json.loads(http("GET", f"{self.proxies[name].admin_url}/admin/status")[2])
         return str(shown["bundle"]).partition("#")[0]
 
-    def answer(self, name: str) -> str:
+    def candidate(self, name: str) -> tuple[str, int]:
+        """Return the bundle of a share of the callers, and how many percent they are."""
+        shown = json.loads(http("GET", f"{self.proxies[name].admin_url}/admin/status")[2])["candidate"]
+        return ("", 0) if shown is None else (str(shown["bundle"]).partition("#")[0], shown["share"])
+
+    def answer(self, name: str, key: str = "") -> str:
         messages = [{"role": "user", "content": "hello"}]
-        status, _, body = http("POST", self.proxies[name].url + CHAT, {"model": "said", "messages": messages})
+        headers = {"authorization": f"Bearer {key}"} if key else {}
+        asked = {"model": "said", "messages": messages}
+        status, _, body = http("POST", self.proxies[name].url + CHAT, asked, headers=headers)
         assert status == 200, body
         content: str = json.loads(body)["choices"][0]["message"]["content"]
         return content
@@ -138,3 +155,72 @@ def test_a_bundle_that_stops_everything_comes_back_from_its_canary_though_the_se
     assert site.control.stop() == 0
     checked = verify_audit(site.folder / "var" / "control-audit")
     assert checked.returncode == 0, checked.stdout + checked.stderr
+
+
+@pytest.mark.nightly
+def test_a_bundle_goes_round_by_callers_who_keep_their_side(
+    tmp_path: Path, llm: Llm, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """200 callers: a tenth of them, then half, each over a restart; and a bad one comes back by itself."""
+    keys = {f"app-{number}": f"key-of-app-{number}" for number in range(200)}
+    for name, key in keys.items():
+        monkeypatch.setenv(name.upper().replace("-", "_"), key)
+    llm.put("said", {"choices": [{"content": "All is blue."}]})
+    with ExitStack() as stack, ThreadPoolExecutor(4) as threads:
+        site = Site(tmp_path, llm, stack, BY_CALLERS)
+        site.own["workers"] = 2
+        site.own["callers"] = [{"name": name, "key": {"env": name.upper().replace("-", "_")}} for name in keys]
+
+        def answers() -> dict[str, str]:
+            return dict(zip(keys, threads.map(lambda key: site.answer("n1", key), keys.values()), strict=True))
+
+        def others() -> set[str]:
+            """Return who is not answered as by the first bundle."""
+            return {name for name, said in answers().items() if said != "All is blue."}
+
+        site.attest("n1")
+        site.rolled_out("1")  # the first comes to all: nobody has another
+        site.begin("n1")
+        until(lambda: site.fleet()["rollout"]["stage"] == "done" or None, what="the first rollout", timeout_s=30)
+        assert others() == set()
+
+        site.world.release(REDACTS, version="2")
+        until(lambda: len(site.fleet()["offered"]) == 2 or None, what="the offer", timeout_s=30)
+        number = site.rolled_out("2")
+        until(lambda: site.candidate("n1") == ("retail@2", 10) or None, what="the candidate", timeout_s=30)
+        tenth = others()
+        assert 7 <= len(tenth) <= 36
+        site.ask("POST", "/v1/promotions", "eve", {"rollout": number})
+        until(lambda: site.candidate("n1") == ("retail@2", 50) or None, what="more callers", timeout_s=30)
+        half = others()
+        assert tenth < half
+        assert 70 <= len(half) <= 130
+        site.control.kill()  # a node starts with what it was told last
+        assert site.proxies["n1"].stop() == 0
+        site.begin("n1")
+        assert (site.in_force("n1"), site.candidate("n1")) == ("retail@1", ("retail@2", 50))
+        assert others() == half
+
+        site.control = Control(site.folder, site.server.folder / "control.yaml")
+        site.ask("POST", "/v1/rollbacks", "rob", {"rollout": number})
+        until(lambda: site.candidate("n1") == ("", 0) or None, what="the way back", timeout_s=30)
+        assert others() == set()
+
+        site.world.release(EVERYTHING, version="3", keep=2)  # the first is what callers are to go back to
+        until(lambda: site.fleet()["offered"][0]["version"] == "3" or None, what="the next offer", timeout_s=30)
+        site.rolled_out("3")
+        until(lambda: site.candidate("n1")[0] == "retail@3" or None, what="the bad candidate", timeout_s=30)
+        stopped = others()
+        assert 7 <= len(stopped) <= 36
+        assert stopped != tenth  # another rollout begins with others
+        until(lambda: not others() or None, what="the way back by itself", timeout_s=60)
+        shown = site.fleet()["rollout"]
+        assert (shown["stage"], shown["why"].partition(" ")[0]) == ("rolled_back", "stops:")
+
+        decided: dict[str, set[str]] = {}
+        for record in site.proxies["n1"].records():
+            body = record["body"]
+            if record["kind"] == "stream" and body["record"]["outcome"] == "stopped":
+                decided.setdefault(body["record"]["program"], set()).add(body["caller"])
+        assert list(decided.values()) == [stopped]  # each record names what has decided, by its hash
+        assert site.control.stop() == 0
