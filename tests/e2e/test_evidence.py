@@ -16,7 +16,8 @@ from checkstream.control.telemetry.evidence import OpeningKey
 from tests.controlled import Server as Files
 from tests.controlled import key_of
 from tests.e2e.harness import Llm, Proxy, http, running, until
-from tests.e2e.test_telemetry import CHAT, Control, files, keys, settings_of, shown
+from tests.e2e.telling import CHAT, Control, settings_of, shown
+from tests.e2e.test_telemetry import files, keys
 
 __all__ = ["files", "keys"]
 SECRETS = ("canary-asked-4711", "canary-said-4712")
