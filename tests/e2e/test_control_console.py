@@ -140,6 +140,14 @@ def test_people_roll_out_a_bundle_see_it_come_back_and_silence_what_is_wrong(sit
         for one in (eve, rob):
             assert [each for each in one.faults if "409" not in each] == []
 
+        rob.page.get_by_role("link", name="Alerts").click()
+        old = rob.page.get_by_text("nothing newer could be had")
+        expect(old).to_be_hidden()
+        site.control.kill()
+        rob.page.evaluate("document.body.dispatchEvent(new Event('console:refresh'))")  # as the beat does
+        expect(old).to_be_visible()
+        expect(refused).to_contain_text("silenced")
+
 
 def test_every_page_is_in_order_for_those_who_may_and_those_who_may_not(site: Site, browser: Browser) -> None:
     site.furnish()
