@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any
 
@@ -16,6 +17,8 @@ from checkstream.control.telemetry.packing import packed
 from checkstream.control.telemetry.privacy import Privacy, run_of
 from tests.controlled import Server, asked
 from tests.records import head, record, verdict
+
+DELIVER = "/v1/telemetry"
 
 
 def exchange(stream: str, *, route: str = "chat", rules: tuple[str, ...] = ("PII-001",), **more: Any) -> StreamEntry:
@@ -37,6 +40,20 @@ class Teller:
 
     async def tell(self, *entries: AnyEntry, privacy: Privacy | None = None, signed: bool = True) -> list[Sealed]:
         """Tell of exchanges behind those before."""
+        new, run = self.next(entries, privacy, signed=signed)
+        await self.send(run)
+        return new
+
+    async def send(self, run: Run) -> None:
+        """Send a run as it is."""
+        content, node = self.packed(run), self.server.nodes[self.node]
+        status, body = await asked("POST", self.server.url, DELIVER, content, node=node)
+        assert status == 200, body
+
+    def next(
+        self, entries: Sequence[AnyEntry], privacy: Privacy | None = None, *, signed: bool = True
+    ) -> tuple[list[Sealed], Run]:
+        """Put exchanges behind those before, and return what tells of them."""
         time = datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
         before = self.sealed[-1] if self.sealed else None
         new: list[Sealed] = []
@@ -48,11 +65,11 @@ class Teller:
         after = At() if before is None else At(seq=before.seq, hash=before.hash)
         pairs = [(each.line[:-1], read(each.line[:-1])) for each in new]
         heads = (msgspec.Raw(head(new[-1], self.key, self.chain)[:-1]),) if signed else ()
-        await self.send(msgspec.structs.replace(run_of(self.chain, after, pairs, privacy or Privacy()), heads=heads))
-        return new
+        run = run_of(self.chain, after, pairs, privacy or Privacy())
+        return new, msgspec.structs.replace(run, heads=heads)
 
-    async def send(self, run: Run) -> None:
-        """Send a run as it is."""
+    def packed(self, run: Run) -> bytes:
+        """Return a run as the node's next delivery."""
         self.number += 1
         delivery = Delivery(
             number=self.number,
@@ -60,6 +77,4 @@ class Teller:
             keys=(self.key.public.raw.hex(),),
             runs=(run,),
         )
-        content = packed(msgspec.json.encode(delivery))
-        status, body = await asked("POST", self.server.url, "/v1/telemetry", content, node=self.server.nodes[self.node])
-        assert status == 200, body
+        return packed(msgspec.json.encode(delivery))

@@ -78,7 +78,7 @@ class Site:
         until(lambda: stands() or None, what="an alert that does not arrive", timeout_s=40)
 
     def seen_by(self, browser: Browser, person: str) -> Seen:
-        return Seen(browser, f"{self.control.url}/console/", 403).log_in("Key", key_of(person), "Fleets")
+        return Seen(browser, f"{self.control.url}/console/", 403).log_in("Key", key_of(person), "Overview")
 
 
 @pytest.fixture
