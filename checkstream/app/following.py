@@ -205,7 +205,7 @@ class Follower:
                 if take:
                     self._let_go(wanted, candidate)
                 had = self._had
-                found = self._fetch(self._settings, had, wanted)
+                found = self._found(had, wanted)
                 self._had, self.offered = {found.pointer.digest}, found.offered
                 if not take:
                     _tidy(Path(self._settings.dir), {found.pointer.digest, *_digests(_readable(self._settings))})
@@ -221,6 +221,22 @@ class Follower:
         except OSError as error:
             reason = f"`{self._settings.dir}` can't be written: {(error.strerror or 'no reason given').lower()}"
             return Look(outcome="unreachable", bundle=name, reason=reason)
+
+    def _found(self, had: Collection[str], wanted: str) -> Found:
+        """Fetch a bundle; where the one that is wanted is refused, hear all the same which there are.
+
+        Else a node whose own version is not signed any more could never be told of a newer one.
+
+        Raises:
+            BundleError: it can't be had.
+        """
+        try:
+            return self._fetch(self._settings, had, wanted)
+        except BundleRefused:
+            if wanted:
+                with contextlib.suppress(BundleError):
+                    self.offered = self._fetch(self._settings, had, "").offered
+            raise
 
     def _taken(self, found: Found) -> Look:
         said = {"bundle": self._settings.name, "version": found.version, "digest": found.pointer.digest}

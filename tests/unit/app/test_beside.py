@@ -17,7 +17,7 @@ from checkstream.app.force import InForce, load, put_in_force
 from checkstream.config import BundleSettings, Config
 from checkstream.config.servers import Upstream
 from checkstream.config.settings import Match, RouteSettings
-from checkstream.control.attestation import Candidate
+from checkstream.control.attestation import Candidate, Offered
 from checkstream.errors import BundleRefused, BundleUnreachable, ConfigError
 from checkstream.scoring.scorer import Scorer
 from tests.bundled import LOGS, STOPS, World
@@ -42,6 +42,7 @@ class Node:
         self.settings = BundleSettings(source="s", root="r", name="retail", dir=str(folder))
         self.away, self.bad, self.withdrawn = False, set[str](), set[str]()
         self.accepted: list[str] = []
+        self.newest: tuple[Offered, ...] = ()
         self.begin()
 
     def begin(self) -> None:
@@ -53,7 +54,7 @@ class Node:
             raise BundleUnreachable("away")
         if digest in self.withdrawn:
             raise BundleRefused("it was withdrawn")
-        return found(digest or THREE)
+        return msgspec.structs.replace(found(digest or THREE), offered=self.newest)
 
     def accept(self, found: Found) -> None:
         if found.pointer.digest in self.bad:
@@ -110,6 +111,16 @@ def test_a_candidate_that_does_not_fit_leaves_the_base_alone(node: Node) -> None
     node.follower.step(ONE, wanted(THREE))
     node.withdrawn = {THREE}
     assert (node.follower.step(ONE, wanted(THREE)).outcome, node.has) == ("refused", (ONE, "", 0))
+
+
+def test_a_node_whose_own_version_is_not_signed_any_more_hears_of_newer_ones(node: Node) -> None:
+    node.follower.step(ONE)
+    node.withdrawn = {ONE}
+    node.newest = (Offered(digest=THREE, version="3"),)
+    assert (node.follower.step(ONE).outcome, node.has) == ("refused", (ONE, "", 0))
+    assert node.follower.offered == node.newest
+    node.withdrawn = {ONE, ""}
+    assert (node.follower.step(ONE).outcome, node.follower.offered) == ("refused", node.newest)
 
 
 def test_a_node_that_no_control_server_leads_any_more_has_no_candidate(node: Node) -> None:
