@@ -10,11 +10,18 @@ import threading
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
+import msgspec
 import pytest
 
 from checkstream.cli import main
-from checkstream.cli.control_ask import KEY, URL
+from checkstream.cli.control_ask import KEY, URL, _told
+from checkstream.config.control import Fleet, Ring
+from checkstream.control.attestation import Candidate
+from checkstream.control.server.rollout import Rollout
+from checkstream.control.server.showing import FleetShown, shown_node, shown_rollout
+from checkstream.control.server.tables import Known
 from tests.controlled import Server, asked, attestation, key_of
 
 Run = Callable[..., tuple[int, str]]
@@ -87,6 +94,37 @@ def test_a_rollout_from_its_proposal_to_its_end(run: Run) -> None:
     code, said = run("gus", "status", "shop", "--json")
     assert json.loads(said)["rollout"]["stage"] == "rolled_back"
     assert "fleet `bank`" in run("gus", "promote", "bank")[1]
+
+
+def test_which_bundle_how_many_callers_have_is_shown() -> None:
+    rings = (Ring(name="tenth", callers=10), Ring(name="all", percent=100))
+    fleet = Fleet(bundle="retail", nodes={"n1": "", "n2": ""}, rings=rings)
+    beside = Candidate(bundle=TWO, version="v2", share=10, salt="ab")
+    rollout = Rollout(
+        fleet="shop", digest=TWO, version="v2", before=ONE, before_version="v1", stage="running", ring=0,
+        asked_by="eve", approved_by="rob", salt="ab", why="it is watched",
+    )  # fmt: skip
+    said: dict[str, Any] = {"bundle": ONE, "bundle_version": "v1", "offered": OFFERED}
+    has = attestation(**said, candidate={"wanted": msgspec.to_builtins(beside)})
+    lacks = attestation(**said, error="its case `stops` fails")
+    known = {
+        name: Known(node=name, heard_ms=0, since_ms=0, refused="", attestation=each)
+        for name, each in (("n1", has), ("n2", lacks))
+    }
+    nodes = tuple(shown_node(name, each, rollout, fleet, 4000) for name, each in known.items())
+    shown = FleetShown(
+        fleet="shop",
+        bundle="retail",
+        offered=has.offered,
+        allowed={},
+        rollout=shown_rollout(1, rollout, fleet),
+        nodes=nodes,
+    )
+    _, told, _, one, other = _told(shown)
+    assert told.endswith("running, ring tenth of tenth, all with 10 % of callers: it is watched")
+    both = "v1 (111111111111), for 10 % v2 (222222222222)"
+    assert " ".join(one.split()) == f"n1 all {both} {both} 4 s ago"
+    assert " ".join(other.split()) == (f"n2 all v1 (111111111111) {both} 4 s ago DRIFTED its case `stops` fails")
 
 
 def test_lists_and_their_refusals(run: Run) -> None:
