@@ -6,6 +6,7 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 
+import requests
 from opentelemetry.exporter.otlp.proto.http import Compression
 from opentelemetry.exporter.otlp.proto.http.metric_exporter import OTLPMetricExporter
 from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
@@ -45,10 +46,10 @@ class Wire:
         """
         root, given = endpoint.rstrip("/"), dict(headers)
         self._spans = OTLPSpanExporter(
-            f"{root}/v1/traces", headers=given, timeout=timeout_s, compression=Compression.Gzip
+            f"{root}/v1/traces", headers=given, timeout=timeout_s, compression=Compression.Gzip, session=_session()
         )
         self._metrics = OTLPMetricExporter(
-            f"{root}/v1/metrics", headers=given, timeout=timeout_s, compression=Compression.Gzip
+            f"{root}/v1/metrics", headers=given, timeout=timeout_s, compression=Compression.Gzip, session=_session()
         )
         self._timeout_ms = timeout_s * 1000
         self._resource = Resource(dict(resource))
@@ -68,6 +69,24 @@ class Wire:
         """Give up what is being sent."""
         self._spans.shutdown()  # type: ignore[no-untyped-call]
         self._metrics.shutdown()
+
+
+def _session() -> requests.Session:
+    """Return what follows no redirection: who is sent elsewhere is sent the headers, too, and asks there by GET."""
+    session = requests.Session()
+    session.hooks["response"].append(_refuse_redirection)
+    return session
+
+
+def _refuse_redirection(response: requests.Response, *_: object, **__: object) -> None:
+    """Fail at an answer that is neither that it was taken nor why it was not: the exporters take it for the first.
+
+    Raises:
+        RequestException: it is a redirection.
+    """
+    if 300 <= response.status_code < 400:
+        response.close()
+        raise requests.RequestException(f"the collector answers {response.status_code}; give its own address")
 
 
 def _span(span: Span, resource: Resource) -> ReadableSpan:

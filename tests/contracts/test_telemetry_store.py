@@ -261,6 +261,8 @@ def test_a_node_that_attests_and_tells_nothing_is_silent_and_so_is_a_chain_that_
 def test_what_is_old_goes_in_small_steps_and_positions_stay(kept: Kept) -> None:
     kept.send(seal_all([stream(n) for n in range(10)]))
     position = kept.plainly.positions
+    kept.now_ms = AT + 60_001
+    kept.runs()  # it is there
     gone = 1
     steps = 0
     while gone:

@@ -7,7 +7,7 @@ there, and is there once, whatever ends when.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
@@ -17,6 +17,7 @@ from checkstream.audit.keys import PublicKey
 from checkstream.control.server.database import Session
 from checkstream.control.server.ingest import Item, Taken, take
 from checkstream.control.server.tables import note_event
+from checkstream.control.server.tally import OTHER
 from checkstream.control.telemetry.delivery import MOST_CHAINS, At, Count, Delivery, Received, Run
 from checkstream.control.telemetry.minutes import Minutes, moment_of
 from checkstream.control.telemetry.records import Exchange, checked_of, exchange_of, latency_of
@@ -30,6 +31,12 @@ _MOST_EVENTS, _HOUR_MS = 20, 3_600_000
 """Of one kind and node in an hour: one node must not fill the list that is everybody's. `flaws` and `gaps` have all."""
 _MOST_KEYS = 100
 """Of a node."""
+_MOST_NAMES = 5_000
+"""Counts of one node and minute, or hour, that are told apart; the rest is one, since a node chooses its names."""
+_Sums = dict[tuple[int, str, str], int]
+"""Minute or hour, route and name -> count."""
+_AHEAD_MS = 3_600_000
+"""What is counted further ahead of this server's clock is counted now."""
 _ROWS = 400
 """Put with one statement."""
 _TEXT = 200
@@ -71,7 +78,14 @@ class _Arrival:
         """
         keys = self._keys()
         self._hear()
+        known = {str(row[0]) for row in self._session.execute("select chain from chains where node = ?", (self._node,))}
         for run in self._delivery.runs:
+            if run.chain not in known and len(known) >= MOST_CHAINS:
+                raise RequestInvalid(
+                    f"`{self._node}` tells of more than {MOST_CHAINS} audit chains; a node has one for each of its "
+                    "processes, and old ones are let go of when nothing of them is kept"
+                )
+            known.add(run.chain)
             position = self._position(run.chain)
             taken = take(run, position, keys, lambda seq, chain=run.chain: self._hash(chain, seq))  # type: ignore[misc]
             if taken is not None:
@@ -121,7 +135,7 @@ class _Arrival:
         return str(found[0][0]) if found else None
 
     def _keep_run(self, run: Run, taken: Taken) -> None:
-        self._keep_position(run.chain, taken)
+        self._keep_position(run, taken)
         if taken.signed is not None:
             self._keep_head(taken.signed)
         self._keep_items(run.chain, taken.items)
@@ -147,8 +161,9 @@ class _Arrival:
             if new:
                 self._event("chain_broken", f"chain {run.chain}, seq {flaw.seq}: {flaw.reason}; {flaw.detail}")
 
-    def _keep_position(self, chain: str, taken: Taken) -> None:
-        """Move the position; note since when nobody vouches for what has come."""
+    def _keep_position(self, run: Run, taken: Taken) -> None:
+        """Move the position; note since when nobody vouches for what has come, and whether the chain is gone."""
+        chain = run.chain
         before = self._session.execute(
             "select signed, signed_ms, unsigned_ms, told from chains where node = ? and chain = ?", (self._node, chain)
         )
@@ -159,13 +174,14 @@ class _Arrival:
             unsigned_ms, told = 0, 0
         else:
             unsigned_ms = unsigned_ms or self._now_ms
-        at = taken.position
+        at, gone = taken.position, int(run.ends is not None and run.ends.seq == 0)
         self._session.execute(
-            "insert into chains(node, chain, seq, hash, signed, signed_ms, unsigned_ms, heard_ms, told) "
-            "values(?, ?, ?, ?, ?, ?, ?, ?, ?) on conflict(node, chain) do update set "
+            "insert into chains(node, chain, seq, hash, signed, signed_ms, unsigned_ms, heard_ms, told, gone) "
+            "values(?, ?, ?, ?, ?, ?, ?, ?, ?, ?) on conflict(node, chain) do update set "
             "seq = excluded.seq, hash = excluded.hash, signed = excluded.signed, signed_ms = excluded.signed_ms, "
-            "unsigned_ms = excluded.unsigned_ms, heard_ms = excluded.heard_ms, told = excluded.told",
-            (self._node, chain, at.seq, at.hash, signed, signed_ms, unsigned_ms, self._now_ms, told),
+            "unsigned_ms = excluded.unsigned_ms, heard_ms = excluded.heard_ms, told = excluded.told, "
+            "gone = excluded.gone",
+            (self._node, chain, at.seq, at.hash, signed, signed_ms, unsigned_ms, self._now_ms, told, gone),
         )
 
     def _keep_head(self, head: Head) -> None:
@@ -199,14 +215,34 @@ class _Arrival:
         return self._now_ms if moment is None else max(moment + self._skew_ms, 0)
 
     def _count(self, counts: Sequence[tuple[int, Count]]) -> None:
-        for table, unit, per in (("minutes", "minute", 1), ("hours", "hour", 60)):
-            summed: dict[tuple[int, str, str], int] = {}
-            for minute, each in counts:
-                key = minute // per, as_kept(each.route), as_kept(each.name)
-                summed[key] = summed.get(key, 0) + each.count
-            rows = [(self._node, *key, count) for key, count in sorted(summed.items())]
+        latest = (self._now_ms + _AHEAD_MS) // 60_000
+        minutes: _Sums = {}
+        for minute, each in counts:
+            key = minute if minute <= latest else self._now_ms // 60_000, as_kept(each.route), as_kept(each.name)
+            minutes[key] = minutes.get(key, 0) + each.count
+        hours: _Sums = {}
+        for (minute, route, name), count in minutes.items():
+            hours[minute // 60, route, name] = hours.get((minute // 60, route, name), 0) + count
+        for table, unit, summed in (("minutes", "minute", minutes), ("hours", "hour", hours)):
+            rows = [(self._node, *key, count) for key, count in sorted(self._within(table, unit, summed).items())]
             add = f"on conflict(node, {unit}, route, name) do update set count = {table}.count + excluded.count"
             _put(self._session, table, ("node", unit, "route", "name", "count"), rows, add)
+
+    def _within(
+        self, table: str, unit: str, summed: dict[tuple[int, str, str], int]
+    ) -> dict[tuple[int, str, str], int]:
+        """Return counts with what there is no room for in its minute or hour put together."""
+        found: _Sums = {}
+        for when in sorted({when for when, _, _ in summed}):
+            here = {key: count for key, count in summed.items() if key[0] == when}
+            of = f"from {table} where node = ? and {unit} = ?"
+            few = f"select count(*) from (select 1 {of} limit ?) as some_of_them"
+            known = int(self._session.execute(few, (self._node, when, _MOST_NAMES))[0][0])
+            if known + len(here) > _MOST_NAMES:
+                rows = self._session.execute(f"select route, name {of}", (self._node, when))
+                here = folded(here, {(when, str(route), str(name)) for route, name in rows}, _MOST_NAMES)
+            found |= here
+        return found
 
     def _event(self, kind: str, reason: str) -> None:
         since = self._now_ms - _HOUR_MS
@@ -270,6 +306,22 @@ def _put(
         some = rows[start : start + _ROWS]
         into = f"insert into {table}({', '.join(columns)}) values {', '.join([places] * len(some))} {conflict}"  # noqa: S608 - ours
         session.execute(into, [value for row in some for value in row])
+
+
+def folded(
+    counts: Mapping[tuple[int, str, str], int], known: Collection[tuple[int, str, str]], most: int
+) -> dict[tuple[int, str, str], int]:
+    """Return counts of one minute: what is known already, as much else as there is room for, and the rest as one."""
+    found: dict[tuple[int, str, str], int] = {}
+    room = most - len(known)
+    for key, count in sorted(counts.items()):
+        if key in known or key in found or room > 0:
+            room -= key not in known and key not in found
+            found[key] = found.get(key, 0) + count
+        else:
+            rest = (key[0], OTHER, OTHER)
+            found[rest] = found.get(rest, 0) + count
+    return found
 
 
 def as_kept(text: str, most: int = _TEXT) -> str:

@@ -9,7 +9,7 @@ import msgspec
 from checkstream.control.attestation import Attestation
 from checkstream.control.server.database import Session
 from checkstream.control.server.rollout import Rollout
-from checkstream.control.server.tally import Tally, summed
+from checkstream.control.server.tally import OTHER, Tally, summed
 from checkstream.errors import ActConflicts, ThingUnknown
 
 _SAID_AGAIN_MS = 60_000
@@ -20,6 +20,8 @@ _ROLLOUT = msgspec.json.Decoder(Rollout)
 _TALLY = msgspec.json.Decoder(Tally)
 SLOT_MS = 60_000
 """Counts are summed up by so much time."""
+_MOST_BUNDLES = 64
+"""That nodes of one fleet are counted under in one minute: they say themselves which they have."""
 _KEEP_MS = 31 * 24 * 3_600_000
 
 
@@ -192,6 +194,9 @@ def add_counts(session: Session, fleet: str, digest: str, now_ms: int, counted: 
     if counted.empty:
         return
     slot = now_ms - now_ms % SLOT_MS
+    known = session.execute("select digest from counts where fleet = ? and slot_ms = ?", (fleet, slot))
+    if (digest,) not in known and len(known) >= _MOST_BUNDLES:
+        digest = OTHER
     place = (fleet, digest, slot)
     rows = session.execute("select figures from counts where fleet = ? and digest = ? and slot_ms = ?", place)
     total = summed([*(_TALLY.decode(row[0]) for row in rows), counted])

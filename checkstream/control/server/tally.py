@@ -13,6 +13,8 @@ _PLAIN = ("exchanges", "refusals", "stops", "failures")
 _YOUNG_S = 600
 _MOST_SCORES = 1024
 """Classifiers and stages that are summed up; nodes with other models than each other have more than one of them."""
+OTHER = "other"
+"""In place of the names, or bundles, for which there is no room: what they count is not lost."""
 
 
 class Tally(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -107,11 +109,14 @@ def _combined(one: Tally, other: Tally, sign: int) -> Tally:
 
 
 def _bins(one: dict[str, tuple[int, ...]], other: dict[str, tuple[int, ...]], sign: int) -> dict[str, tuple[int, ...]]:
-    names = list(dict.fromkeys((*one, *other)))[:_MOST_SCORES]
-    return {
-        name: tuple(a + sign * b for a, b in zip_longest(one.get(name, ()), other.get(name, ()), fillvalue=0))
-        for name in names
-    }
+    found: dict[str, tuple[int, ...]] = {}
+    for name in dict.fromkeys((*one, *other)):
+        counts = tuple(a + sign * b for a, b in zip_longest(one.get(name, ()), other.get(name, ()), fillvalue=0))
+        if name != OTHER and len(found) < _MOST_SCORES:
+            found[name] = counts
+        else:
+            found[OTHER] = tuple(a + b for a, b in zip_longest(found.get(OTHER, ()), counts, fillvalue=0))
+    return found
 
 
 def _all(counts: Iterable[tuple[int, ...]]) -> Iterable[int]:

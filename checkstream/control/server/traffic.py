@@ -388,7 +388,28 @@ def forget(session: Session, before_ms: int, most: int) -> int:
         oldest = f"select {key} from {table} where {age} < ? order by {age} limit ?"  # noqa: S608 - ours
         delete = f"delete from {table} where ({key}) in ({oldest}) returning 1"  # noqa: S608 - ours
         gone += len(session.execute(delete, (before, most)))
-    return gone
+    return gone + _forget_places(session, before_ms, most)
+
+
+def _forget_places(session: Session, before_ms: int, most: int) -> int:
+    """Let go of where chains stood that nothing is kept of any more, and that are gone, or whose node is.
+
+    Should such a node come back it tells of its log from the start, as a new one does. Chains of a node that is there
+    stay, however old: it would tell of them again and again.
+    """
+    chains = (
+        "select c.node, c.chain from chains c where c.heard_ms < ? and (c.gone = 1 or not exists "
+        "(select 1 from senders s where s.node = c.node and s.heard_ms >= ?)) and not exists "
+        "(select 1 from records r where r.node = c.node and r.chain = c.chain) limit ?"
+    )
+    senders = (
+        "select s.node from senders s where s.heard_ms < ? and not exists "
+        "(select 1 from chains c where c.node = s.node) limit ?"
+    )
+    of_chains = f"delete from chains where (node, chain) in ({chains}) returning 1"  # noqa: S608 - ours
+    of_senders = f"delete from senders where node in ({senders}) returning 1"  # noqa: S608 - ours
+    gone = len(session.execute(of_chains, (before_ms, before_ms, most)))
+    return gone + len(session.execute(of_senders, (before_ms, most)))
 
 
 def _where(wanted: Filter, table: str, more: dict[str, str]) -> _Where:

@@ -6,10 +6,12 @@ import subprocess
 import sys
 import threading
 from collections.abc import Sequence
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 
 from checkstream.errors import ConfigError
+from checkstream.telemetry import otlp_wire
 from checkstream.telemetry.metrics import Metrics
 from checkstream.telemetry.otlp import _MOST_SPANS, Otlp, OtlpTarget
 from checkstream.telemetry.totals import figures
@@ -79,6 +81,38 @@ def test_a_collector_that_is_not_there_fails_and_ends_in_time() -> None:
     otlp.close(30)
     assert away == [True]
     assert counts(metrics)['outcome="failed",signal="traces"'] == 1
+
+
+@pytest.mark.parametrize(("status", "well"), [(200, True), (202, True), (301, False), (302, False), (304, False),
+                                              (307, False), (308, False), (400, False)])  # fmt: skip
+def test_only_what_a_collector_says_it_has_taken_counts_and_nobody_is_followed(status: int, well: bool) -> None:
+    asked: list[tuple[str, str]] = []
+
+    class Collector(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            asked.append((self.command, self.path))
+            self.rfile.read(int(self.headers["content-length"]))
+            self.send_response(status)
+            self.send_header("location", "/elsewhere")
+            self.send_header("content-length", "0")
+            self.end_headers()
+
+        def do_GET(self) -> None:
+            asked.append((self.command, self.path))
+            self.send_response(200)
+            self.send_header("content-length", "0")
+            self.end_headers()
+
+        def log_message(self, *_: object) -> None: ...
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Collector) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        wire = otlp_wire.Wire(f"http://127.0.0.1:{server.server_port}", {"authorization": "s"}, {}, timeout_s=5.0)
+        assert wire.send_spans([SPAN]) is well
+        assert wire.send_metrics(figures(Metrics()), 1) is well
+        wire.close()
+        server.shutdown()
+    assert asked == [("POST", "/v1/traces"), ("POST", "/v1/metrics")]
 
 
 def test_without_the_extra_the_configuration_is_refused_and_says_what_to_install(

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from checkstream.control.server.migrations import (
     alerts,
+    chains,
     console,
     decisions,
     drafts,
@@ -28,5 +29,6 @@ MIGRATIONS: tuple[Migration, ...] = (
     decisions.LATENCY,
     drafts.FIRST,
     evidence.FIRST,
+    chains.GONE,
 )
 """In their order."""

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from checkstream.control.attestation import Figures
-from checkstream.control.server.tally import Tally, since, summed, tally_of
+from checkstream.control.server.tally import OTHER, Tally, since, summed, tally_of
 
 COUNTS = st.integers(0, 1000)
 BINS = st.lists(COUNTS, min_size=3, max_size=3).map(tuple)
@@ -68,3 +68,13 @@ def test_what_was_before_the_first_report_does_not_count() -> None:
 def test_sums_do_not_depend_on_the_order(steps: list[Tally]) -> None:
     assert summed(steps) == summed(reversed(steps)) or len({*(n for s in steps for n in s.scores)}) > 1
     assert summed(steps).exchanges == sum(step.exchanges for step in steps)
+
+
+def test_names_for_which_there_is_no_room_count_together_and_none_is_lost() -> None:
+    steps = [Tally(scores={f"m{n} ingress": (1, n)}) for n in range(1500)]
+    total = summed(steps)
+    assert len(total.scores) == 1025
+    assert total.scores[OTHER] == (1500 - 1024, sum(range(1024, 1500)))
+    again = summed([total, Tally(scores={"m0 ingress": (0, 0, 5), "m1499 ingress": (1, 0)})])
+    assert again.scores["m0 ingress"] == (1, 0, 5)
+    assert again.scores[OTHER] == (1500 - 1024 + 1, sum(range(1024, 1500)))
