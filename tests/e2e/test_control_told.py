@@ -9,6 +9,7 @@ import json
 import sqlite3
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 from playwright.sync_api import Browser, expect
@@ -66,7 +67,7 @@ class Site:
 def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
     made = Site(tmp_path_factory.mktemp("told"))
     try:
-        judged = {"risks": {"watchdog": 80.0}, "checked_ms": 9.0}
+        judged: dict[str, Any] = {"risks": {"watchdog": 80.0}, "checked_ms": 9.0}
         made.tell("n1", [start(), *(exchange(f"b{at}c1", **judged) for at in range(4))])
         made.tell("n2", [exchange(f"x{at}", route="bulk") for at in range(3)], Privacy(usual="aggregate"))
         for at in range(2):

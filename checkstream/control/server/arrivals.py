@@ -236,7 +236,7 @@ class _Arrival:
         for when in sorted({when for when, _, _ in summed}):
             here = {key: count for key, count in summed.items() if key[0] == when}
             of = f"from {table} where node = ? and {unit} = ?"
-            few = f"select count(*) from (select 1 {of} limit ?) as some_of_them"
+            few = f"select count(*) from (select 1 {of} limit ?) as some_of_them"  # noqa: S608 - words of this file
             known = int(self._session.execute(few, (self._node, when, _MOST_NAMES))[0][0])
             if known + len(here) > _MOST_NAMES:
                 rows = self._session.execute(f"select route, name {of}", (self._node, when))
