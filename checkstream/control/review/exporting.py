@@ -69,8 +69,19 @@ def cases(items: Iterable[Item], words: Mapping[str, Mapping[str, Word]]) -> Exp
     """
     kept, left_out = _settled(items, words)
     made = [_case(item, right=right) for item, right in kept]
-    content = yaml.safe_dump({"cases": made}, sort_keys=False, allow_unicode=True, width=120) if made else ""
-    return Export(content.encode(), len(made), left_out)
+    written = yaml.dump({"cases": made}, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=120)
+    return Export(written.encode() if made else b"", len(made), left_out)
+
+
+class _Dumper(yaml.SafeDumper):
+    """Puts quotes around all that is not plainly text: `08` is a number to one reader, and a fault to another."""
+
+
+def _text(dumper: _Dumper, text: str) -> yaml.ScalarNode:
+    return dumper.represent_scalar("tag:yaml.org,2002:str", text, style=None if text[:1].isalpha() else '"')
+
+
+_Dumper.add_representer(str, _text)
 
 
 def rows(items: Iterable[Item], words: Mapping[str, Mapping[str, Word]]) -> Export:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from checkstream.control.review.choosing import drawn, share_of
@@ -181,6 +181,7 @@ def test_cases_are_read_by_policy_test_and_rows_by_models_eval(tmp_path: Path) -
     ]
 
 
+@example(["08", "0o7", "1e3", "=", "~", "- a", "2026-11-29"])
 @given(st.lists(st.text(min_size=1, max_size=40), min_size=1, max_size=5))
 def test_any_text_comes_through_both_exports_as_it_was(texts: list[str]) -> None:
     items = [item(f"i{number}", text=text) for number, text in enumerate(texts)]
