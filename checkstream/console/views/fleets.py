@@ -47,6 +47,8 @@ class NodeRow(msgspec.Struct, frozen=True, kw_only=True):
 
     node: NodeShown
     standing: tuple[Standing, ...]
+    told: tuple[tuple[str, str, bool], ...]
+    """What it says of itself that is held against the lists: kind, value, and whether that is on the list."""
 
 
 class FleetRow(msgspec.Struct, frozen=True, kw_only=True):
@@ -121,7 +123,12 @@ def fleet_row(shown: FleetShown) -> FleetRow:
 
 def fleet_view(shown: FleetShown, state: str, name: str) -> FleetView:
     """Return the view of a fleet, with the nodes that stand so (empty: all) and have this in their names."""
-    rows = [NodeRow(node=node, standing=standing(node)) for node in shown.nodes if name in node.node]
+    lists = tuple(_listed(shown, kind) for kind in KINDS)
+    rows = [
+        NodeRow(node=node, standing=standing(node), told=_told(node, lists))
+        for node in shown.nodes
+        if name in node.node
+    ]
     wanted = [row for row in rows if not state or any(each.state == state for each in row.standing)]
     wanted.sort(key=lambda row: min(STATES.index(each.state) for each in row.standing))  # stable: else as configured
     return FleetView(
@@ -129,7 +136,7 @@ def fleet_view(shown: FleetShown, state: str, name: str) -> FleetView:
         shown=shown,
         rows=tuple(wanted[:MOST_NODES]),
         more=max(len(wanted) - MOST_NODES, 0),
-        lists=tuple(_listed(shown, kind) for kind in KINDS),
+        lists=lists,
     )
 
 
@@ -137,3 +144,10 @@ def _listed(shown: FleetShown, kind: str) -> Listed:
     file = shown.listed.get(kind, ())
     added: Sequence[str] = shown.allowed.get(kind, ())
     return Listed(kind=kind, any=file == "any", file=() if file == "any" else tuple(file), added=tuple(added))
+
+
+def _told(node: NodeShown, lists: Sequence[Listed]) -> tuple[tuple[str, str, bool], ...]:
+    said = {"package": node.package, "configuration": node.configuration, "image": node.image}
+    return tuple(
+        (each.kind, said[each.kind], each.any or said[each.kind] in (*each.file, *each.added)) for each in lists
+    )

@@ -39,7 +39,7 @@ class ShareRow(msgspec.Struct, frozen=True, kw_only=True):
     what: str
     now: str
     before: str
-    too_much: bool
+    says: Literal["too much", "not worse", "too few to say"]
 
 
 class Choice(msgspec.Struct, frozen=True, kw_only=True):
@@ -61,6 +61,8 @@ class RolloutView(msgspec.Struct, frozen=True, kw_only=True):
     newest: RolloutShown | None
     rings: tuple[RingRow, ...]
     compared: Compared | None
+    enough: bool
+    """There are exchanges enough to say anything."""
     shares: tuple[ShareRow, ...]
     choices: tuple[Choice, ...]
     offered: tuple[Offered, ...]
@@ -79,6 +81,7 @@ def rollout_view(
         newest=newest,
         rings=() if newest is None else rings_of(shown, newest),
         compared=compared,
+        enough=compared is not None and is_enough(compared),
         shares=() if compared is None else shares_of(compared),
         choices=tuple(choices),
         offered=shown.offered,
@@ -113,15 +116,21 @@ def rings_of(shown: FleetShown, rollout: RolloutShown) -> tuple[RingRow, ...]:
 
 def shares_of(compared: Compared) -> tuple[ShareRow, ...]:
     """Return the shares as people read them."""
+    enough = is_enough(compared)
     return tuple(
         ShareRow(
             what=_WHAT.get(each.what, each.what),
             now=_said(each.some, each.of),
             before=_said(each.others, each.of_others),
-            too_much=each.too_much,
+            says="too few to say" if not enough else "too much" if each.too_much else "not worse",
         )
         for each in compared.shares
     )
+
+
+def is_enough(compared: Compared) -> bool:
+    """Tell whether there are exchanges enough, under both bundles, to say anything."""
+    return min(compared.exchanges, compared.exchanges_before) >= compared.least
 
 
 def _said(some: int, of: int) -> str:

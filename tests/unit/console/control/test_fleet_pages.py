@@ -71,6 +71,7 @@ async def test_a_fleet_says_who_is_refused_and_leads_to_the_list(tmp_path: Path)
         assert page.index(">n1<") < page.index(">n2<")
         for said in ("gets no bundle", "never heard of", "e" * 64, "disk full", "put it on the list"):
             assert said in page
+        assert page.count("put it on the list") == 1  # and not of what may be anything
         link = next(part for part in page.split('href="/console/') if part.startswith("fleets/shop?kind=package"))
         filled = (await browser.get(link.partition('#allow"')[0].replace("&amp;", "&"))).page
         assert f'value="{"d" * 64}"' in filled

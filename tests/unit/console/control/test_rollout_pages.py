@@ -73,10 +73,11 @@ def test_what_is_called_too_much_is_what_a_rollout_is_taken_back_for(counts: lis
     )
     found = compared(health, new, old)
     worse = judged(health, new, old).worse
-    if min(new.exchanges, old.exchanges) >= 50:
-        assert any(each.too_much for each in found.shares) == bool(worse)
-    for row, share in zip(shares_of(found), found.shares, strict=True):
-        assert row.too_much == share.too_much
+    rows = shares_of(found)
+    assert any(row.says == "too much" for row in rows) == bool(worse)
+    enough = min(new.exchanges, old.exchanges) >= 50
+    for row, share in zip(rows, found.shares, strict=True):
+        assert (row.says == "too few to say") == (not enough)  # and never that it is not worse
         assert (row.now == "nothing yet") == (share.of == 0)
 
 
