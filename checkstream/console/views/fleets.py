@@ -10,7 +10,7 @@ import msgspec
 from checkstream.control.server.allowed import KINDS
 from checkstream.control.server.showing import FleetShown, NodeShown, RolloutShown
 
-MOST_NODES = 500
+MOST_NODES = 200
 Kind = Literal["good", "fair", "bad"]
 State = Literal["refused", "drifted", "stale", "unheard", "in order"]
 STATES: tuple[State, ...] = get_args(State)
@@ -88,16 +88,16 @@ class FleetView(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def standing(node: NodeShown) -> tuple[Standing, ...]:
-    """Return how a node stands."""
+    """Return how a node stands, the worst first."""
     found: list[State] = []
     if node.refused:
         found.append("refused")
     if node.drifted and node.heard_s is not None:
         found.append("drifted")
+    if node.heard_s is not None and node.stale:
+        found.append("stale")
     if node.heard_s is None:
         found.append("unheard")
-    elif node.stale:
-        found.append("stale")
     return tuple(Standing(state) for state in found or (STATES[-1],))
 
 
@@ -124,17 +124,14 @@ def fleet_row(shown: FleetShown) -> FleetRow:
 def fleet_view(shown: FleetShown, state: str, name: str) -> FleetView:
     """Return the view of a fleet, with the nodes that stand so (empty: all) and have this in their names."""
     lists = tuple(_listed(shown, kind) for kind in KINDS)
-    rows = [
-        NodeRow(node=node, standing=standing(node), told=_told(node, lists))
-        for node in shown.nodes
-        if name in node.node
-    ]
-    wanted = [row for row in rows if not state or any(each.state == state for each in row.standing)]
-    wanted.sort(key=lambda row: min(STATES.index(each.state) for each in row.standing))  # stable: else as configured
+    stands = [(node, standing(node)) for node in shown.nodes if name in node.node]
+    wanted = [each for each in stands if not state or any(found.state == state for found in each[1])]
+    wanted.sort(key=lambda each: STATES.index(each[1][0].state))  # stable: else as configured
+    rows = (NodeRow(node=node, standing=found, told=_told(node, lists)) for node, found in wanted[:MOST_NODES])
     return FleetView(
         row=fleet_row(shown),
         shown=shown,
-        rows=tuple(wanted[:MOST_NODES]),
+        rows=tuple(rows),
         more=max(len(wanted) - MOST_NODES, 0),
         lists=lists,
     )
