@@ -20,6 +20,7 @@ FIRST = Migration(
         "create index hours_by_age on hours(hour)",
         """insert into hours(node, hour, route, name, count)
              select node, minute / 60, route, name, sum(count) from minutes group by node, minute / 60, route, name""",
+        "alter table review_items add column model text not null default ''",
         "alter table review_labels add column note text not null default ''",
         """create table gate_runs(
              fleet text not null, run_id text not null, target text not null, verifier text not null,
