@@ -18,7 +18,7 @@ if [ ! -s secrets/node_public ]; then
 fi
 if [ ! -s secrets/control_certificate ]; then
   private=$(openssl genpkey -algorithm EC -pkeyopt ec_paramgen_curve:P-256)
-  certificate=$(printf '%s\n' "$private" | openssl req -x509 -key /dev/stdin -days 825 -subj /CN=control-tls \
-    -addext subjectAltName=DNS:control-tls,DNS:localhost,IP:127.0.0.1)
+  certificate=$(printf '%s\n' "$private" | openssl req -x509 -key /dev/stdin -days 825 -subj /CN=control \
+    -addext subjectAltName=DNS:control,DNS:localhost,IP:127.0.0.1)
   write control_certificate_key "$private" && write control_certificate "$certificate"
 fi

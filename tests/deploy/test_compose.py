@@ -136,32 +136,17 @@ def test_the_secrets_that_are_made_are_all_that_the_configuration_asks_for(tmp_p
     assert settings.server.drain_ms / 1000 + 10 <= int(SERVICES["proxy"]["stop_grace_period"].removesuffix("s"))
 
 
-def _tls(folder: Path, listen: int, control: int) -> Process:
-    """Return nginx with the shipped file, before the control server."""
-    (folder / "tls").mkdir()
-    for name, secret in (("tls.crt", "control_certificate"), ("tls.key", "control_certificate_key")):
-        shutil.copy(folder / "secrets" / secret, folder / "tls" / name)
-    changes = {
-        "/tmp/": f"{folder}/",  # first: the folder itself may be there
-        "control:8100": f"127.0.0.1:{control}",
-        "listen 8443": f"listen 127.0.0.1:{listen}",
-        "/etc/checkstream/tls": f"{folder}/tls",
-    }
-    file = _here(folder, changes, "helm/checkstream/files/control-tls.conf")
-    return Process("-e", "stderr", "-p", str(folder), "-c", str(file), "-g", "daemon off;", command=[tool("nginx")])
-
-
 @pytest.mark.nightly
-def test_the_same_commands_tell_a_control_server_behind_tls(tmp_path: Path, postgres: str, llm: Llm) -> None:
+def test_the_same_commands_tell_a_control_server_by_tls(tmp_path: Path, postgres: str, llm: Llm) -> None:
     _secrets(tmp_path)
     (tmp_path / "secrets" / "postgres_password").write_text(urlsplit(postgres).password or "none", "utf-8")
-    listen, tls = free_port(), free_port()
+    tls = free_port()
     with ExitStack() as run:
         changes = {
             "/run/secrets/": f"{tmp_path}/secrets/",
             "/var/lib/checkstream/": f"{tmp_path}/control-",
             "postgresql://checkstream@postgres/checkstream": postgres.replace(":@/", "@localhost/"),
-            "0.0.0.0:8100": f"127.0.0.1:{listen}",
+            "0.0.0.0:8443": f"127.0.0.1:{tls}",
             "0.0.0.0:9090": "127.0.0.1:0",
         }
         given = {"/etc/checkstream/control.yaml": str(_here(tmp_path, changes, "compose/control.yaml"))}
@@ -169,13 +154,12 @@ def test_the_same_commands_tell_a_control_server_behind_tls(tmp_path: Path, post
         control = run.enter_context(running(Process("-m", "checkstream", *command)))
         admin = control.said(lambda row: row.get("event") == "measured")["admin"]
         control.said(lambda row: row.get("event") == "listening")
-        run.enter_context(running(_tls(tmp_path, tls, listen)))
         settings = config(llm.url, tmp_path, ["builtin:default"], chat_only=True)
         whole = yaml.safe_load((DEPLOY / "compose" / "checkstream.yaml").read_text("utf-8"))
         written = json.dumps(settings | {"control": whole["control"]}).replace("/run/secrets/", f"{tmp_path}/secrets/")
-        assert "control-tls:8443" in written
+        assert "control:8443" in written
         (tmp_path / "node").mkdir()
-        written = written.replace("control-tls:8443", f"localhost:{tls}")
+        written = written.replace("control:8443", f"localhost:{tls}")
         proxy = run.enter_context(running(Proxy(json.loads(written), tmp_path / "node")))
         body = {"model": "clean", "messages": [{"role": "user", "content": "hello"}]}
         headers = http("POST", f"{proxy.url}/v1/chat/completions", body)[1]

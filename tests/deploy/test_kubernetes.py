@@ -156,19 +156,19 @@ def test_the_proxy_reads_what_stands_in_the_pod(everything: list[dict[str, Any]]
 def test_the_control_server_reads_what_stands_in_its_pod(everything: list[dict[str, Any]], tmp_path: Path) -> None:
     folder = _configuration(everything, tmp_path, "StatefulSet")
     settings = load_control(folder / "control.yaml")
-    assert (settings.listen, settings.admin, settings.behind_gateway) == ("127.0.0.1:8100", "0.0.0.0:9100", True)
+    assert (settings.listen, settings.admin) == ("0.0.0.0:8443", "0.0.0.0:9100")
+    assert settings.tls is not None
+    assert all(Path(file).exists() for file in (settings.tls.certificate, settings.tls.key))
     assert load_public_key(Path(settings.fleets["shop"].nodes["guard"])).raw == bytes(32)
     assert settings.people["ada"].key is not None
-    assert (folder / "control-tls.conf").read_text() == (CHART / "files" / "control-tls.conf").read_text()
     assert settings.repository == "/var/lib/bundles"
     (pod,) = (each["spec"]["template"]["spec"] for each in _of(everything, "StatefulSet"))
-    control, tls = pod["containers"]
+    (control,) = pod["containers"]
     mounts = {each["name"]: each for each in control["volumeMounts"]}
     assert settings.audit.dir.startswith(mounts["state"]["mountPath"])
     assert mounts["repository"]["readOnly"] is True
-    assert {"hostnames": ["control"], "ip": "127.0.0.1"} in pod["hostAliases"]
     (service,) = (each for each in _of(everything, "Service") if each["metadata"]["name"] == "guard-control")
-    assert service["spec"]["ports"][0]["targetPort"] in {port["name"] for port in tls["ports"]}
+    assert service["spec"]["ports"][0]["targetPort"] in {port["name"] for port in control["ports"]}
     (monitor,) = (each for each in _of(everything, "ServiceMonitor") if each["metadata"]["name"] == "guard-control")
     (admin,) = (each for each in _of(everything, "Service") if each["metadata"]["name"] == "guard-control-admin")
     labels = admin["metadata"]["labels"]
