@@ -80,7 +80,7 @@ def _curl_url(text: str) -> str | None:
 @pytest.mark.nightly
 def test_the_fleets_demo_shows_a_bad_bundle_coming_back(tmp_path: Path) -> None:
     demo = Process("-m", "checkstream", "demo", "--fleet", cwd=tmp_path, env={"TMPDIR": str(tmp_path)})
-    code = demo.popen.wait(200)
+    code = demo.popen.wait(600)
     left = demo.left()
     demo.kill()
     assert code == 0, demo.text
