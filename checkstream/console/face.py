@@ -56,8 +56,8 @@ class Console:
         """Answer one request."""
         response = await self._answer(request)
         if not response.prepared:
-            response.headers.update({**HEADERS, **response.headers})
-            response.headers.setdefault(hdrs.CACHE_CONTROL, "no-store")
+            for name, value in {**HEADERS, hdrs.CACHE_CONTROL: "no-store"}.items():
+                response.headers.setdefault(name, value)
         return response
 
     async def _answer(self, request: BaseRequest) -> StreamResponse:

@@ -69,6 +69,7 @@ async def test_somebody_logs_in_with_the_name_and_the_role_that_the_provider_giv
         back = await browser.get(f"oidc/back?{urlencode(said)}", **FROM_ELSEWHERE)
         assert (back.status, 'http-equiv="refresh"' in back.page) == (200, True)
         cookie = next(each for each in back.headers.getall("set-cookie") if "checkstream_console" in each)  # type: ignore[attr-defined]  # a multidict
+        assert [each for each in _jar(browser) if "login" in each] == [], "the cookie of the log-in is gone"
         assert "SameSite=Strict" in cookie
         assert "HttpOnly" in cookie
         assert 590 <= int(cookie.partition("Max-Age=")[2].partition(";")[0]) <= 600, "it ends with the token"
