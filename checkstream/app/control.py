@@ -164,6 +164,7 @@ async def serve_control(config: ControlConfig, log: Log) -> AsyncIterator[str]:
             {name: person.role for name, person in config.people.items()},
             log,
             secure=config.behind_gateway or tls is not None,
+            gateway=config.behind_gateway,
             provided=config.oidc is not None and config.oidc.client_id is not None,
         )
         console = open_control_console(

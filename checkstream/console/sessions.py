@@ -15,7 +15,7 @@ from checkstream.config.control import Role
 
 LIVES_S = 12 * 3600.0
 _MOST_SESSIONS, _MOST_OF_ONE = 1000, 50
-_TRIES, _TRIES_OF_ALL, _WINDOW_S = 5, 60, 60.0
+_TRIES, _WINDOW_S = 5, 60.0
 _MOST_ADDRESSES = 1000
 
 
@@ -65,28 +65,26 @@ class Sessions:
 
 
 class Guesses:
-    """How often secrets were tried and wrong, by address and by all together."""
+    """How often secrets were tried and wrong, by address.
+
+    Nobody waits for what others try: who could make all wait would lock the operator out. Against guesses from very
+    many addresses a long secret is enough, and nothing else.
+    """
 
     def __init__(self) -> None:
         """Begin with none."""
         self._wrong: OrderedDict[str, deque[float]] = OrderedDict()
-        self._all: deque[float] = deque(maxlen=_TRIES_OF_ALL)
 
     def wait_s(self, address: str, now: float) -> float:
         """Return how long an address must wait before it tries again; 0: it may."""
-        own = self._wrong.get(address, deque())
-        return max(_wait(own, _TRIES, now), _wait(self._all, _TRIES_OF_ALL, now))
+        tries: deque[float] = self._wrong.get(address, deque())
+        return max(tries[0] + _WINDOW_S - now, 0.0) if len(tries) >= _TRIES else 0.0
 
     def wrong(self, address: str, now: float) -> None:
         """Count a secret that was wrong."""
         if address not in self._wrong and len(self._wrong) >= _MOST_ADDRESSES:
             self._wrong.popitem(last=False)
         self._wrong.setdefault(address, deque(maxlen=_TRIES)).append(now)
-        self._all.append(now)
-
-
-def _wait(tries: deque[float], most: int, now: float) -> float:
-    return max(tries[0] + _WINDOW_S - now, 0.0) if len(tries) >= most else 0.0
 
 
 def _digest(text: str) -> bytes:

@@ -95,7 +95,13 @@ def open_control_console(
 
 
 def control_shell(
-    callers: Callers, roles: Mapping[str, Role], log: Log, *, secure: bool, provided: bool = False
+    callers: Callers,
+    roles: Mapping[str, Role],
+    log: Log,
+    *,
+    secure: bool,
+    gateway: bool = False,
+    provided: bool = False,
 ) -> Shell:
     """Return what makes the pages, for people who are known by their keys, or by a provider.
 
@@ -104,6 +110,7 @@ def control_shell(
         roles: What they may do, by name.
         log: Where it is told what nobody else is to know.
         secure: Browsers come by TLS alone.
+        gateway: All come from one address.
         provided: The login page leads to a provider, too.
     """
 
@@ -119,4 +126,4 @@ def control_shell(
         wrong="That is nobody's key. `people` of the control server's file has who may look.",
         ways=(WAY,) if provided else (),
     )
-    return Shell(Access(door, secure=secure), MENU, log)
+    return Shell(Access(door, secure=secure, gateway=gateway), MENU, log)
