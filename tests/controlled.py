@@ -22,7 +22,7 @@ from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption,
 from checkstream.app.control import serve_control
 from checkstream.config import load_control
 from checkstream.control.attestation import Attestation, Running
-from checkstream.control.identity import NodeKey
+from checkstream.control.identity import NodeKey, reading
 from checkstream.telemetry.logs import open_log
 
 KINDS = ("sqlite", "postgres")
@@ -84,7 +84,9 @@ async def asked(
     """Return the status and the body of what a person or a node asks."""
     data = body if isinstance(body, bytes) else b"" if body is None else json.dumps(_plain(body)).encode()
     headers: Mapping[str, str] = {}
-    if node is not None:
+    if node is not None and method == "GET":
+        headers = reading(node, path, more.get("sequence", 0))
+    elif node is not None:
         headers = node.headers(method, path.partition("?")[0], data)
     elif person:
         headers = {"authorization": f"Bearer {key_of(person)}"}

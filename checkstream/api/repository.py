@@ -11,6 +11,7 @@ from aiohttp.web import BaseRequest, FileResponse, StreamResponse
 
 from checkstream.api.face import STORE_FAILS, problem, status_of
 from checkstream.api.nodes import Nodes
+from checkstream.control.identity import ONCE
 from checkstream.errors import CallerUnknown, ControlUnusable, NodeRefused
 
 BUNDLES = "/bundles/"
@@ -20,23 +21,24 @@ _PART = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ012345678
 class RepositoryFiles:
     """Answers requests for files of a repository."""
 
-    def __init__(self, folder: Path, nodes: Nodes, admit: Callable[[str], Awaitable[None]]) -> None:
+    def __init__(self, folder: Path, nodes: Nodes, admit: Callable[[str, str], Awaitable[None]]) -> None:
         """Serve what is below `folder` to nodes that `admit` lets in."""
         self._folder = folder
         self._nodes = nodes
         self._admit = admit
 
     async def respond(self, request: BaseRequest) -> StreamResponse:
-        """Answer one request; it is signed like any of a node's."""
+        """Answer one request; it is signed like any of a node's, and counts once."""
         path = request.rel_url.raw_path.removeprefix(BUNDLES)
         try:
             node = self._nodes.named(request)
-            self._nodes.require(request, b"")
-            await self._admit(node)
+            if request.method != "GET":
+                return problem(405, "method_not_allowed", "bundles are read with GET")
+            once = request.headers.get(ONCE, "")
+            self._nodes.require(request, once.encode("utf-8", "surrogateescape"))
+            await self._admit(node, once)
         except (CallerUnknown, NodeRefused, ControlUnusable) as error:
             return problem(*status_of(error), STORE_FAILS if isinstance(error, ControlUnusable) else str(error))
-        if request.method != "GET":
-            return problem(405, "method_not_allowed", "bundles are read with GET")
         file = await asyncio.to_thread(self._found, path)
         if file is None:
             return problem(404, "not_found", f"there is no `{path[:200]}` among the bundles")

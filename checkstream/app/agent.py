@@ -40,6 +40,14 @@ class Told(NamedTuple):
     """That it has said nothing for too long; empty: it speaks."""
 
 
+def attested(settings: BundleSettings) -> int:
+    """Return the number of the node's last attestation; 0: there is none. Blocks."""
+    try:
+        return int((Path(settings.dir) / _SEQUENCE).read_bytes()[:20])
+    except (OSError, ValueError):
+        return 0
+
+
 class Agent:
     """One node's agent."""
 
@@ -120,11 +128,7 @@ class Agent:
 
     def _next(self) -> int:
         """Return the number of the next attestation: more than any before, also where the clock was set back."""
-        try:
-            before = int(self._path(_SEQUENCE).read_bytes()[:20])
-        except (OSError, ValueError):
-            before = 0
-        number = max(before + 1, time.time_ns() // 1000)
+        number = max(attested(self._settings) + 1, time.time_ns() // 1000)
         self._write(_SEQUENCE, str(number).encode())
         return number
 

@@ -21,7 +21,7 @@ from urllib.parse import urlsplit
 import msgspec
 
 from checkstream.app import load
-from checkstream.app.agent import Agent, Told
+from checkstream.app.agent import Agent, Told, attested
 from checkstream.app.bundles import approved, compiled, opened
 from checkstream.app.following import Follower, Found, Pointer
 from checkstream.app.force import configuration_hash
@@ -34,7 +34,7 @@ from checkstream.control.attestation import Running
 from checkstream.control.bundles import fetching
 from checkstream.control.bundles.look import Look
 from checkstream.control.client import opened_client
-from checkstream.control.identity import NodeKey
+from checkstream.control.identity import NodeKey, reading
 from checkstream.control.telemetry.shipper import Shipped
 from checkstream.errors import BundleError, BundleRefused, CheckstreamError
 
@@ -173,7 +173,7 @@ def _fetcher(control: ControlSettings, settings: BundleSettings, key: NodeKey) -
         return fetching.Fetcher
 
     def headers(url: str) -> dict[str, str]:
-        return key.headers("GET", urlsplit(url).path, b"") if url.startswith(own) else {}
+        return reading(key, urlsplit(url).path, attested(settings)) if url.startswith(own) else {}
 
     own_files = control.certificate, control.certificate_key
     certificate = None if own_files[0] is None or own_files[1] is None else (own_files[0], own_files[1])

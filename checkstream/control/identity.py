@@ -2,13 +2,17 @@ r"""Who a node is: an Ed25519 key of its own, with which it signs each request t
 
 Signed is `0x03 || method || 0x20 || path || 0x00 || SHA-256(body)`, where 0x03 keeps these signatures apart from those
 of audit heads (0x02), and the path keeps what is meant for one operation from being sent to another. The name of the
-node, the digest (64 hex digits) and the signature (128) stand in headers, so that nobody else's body is even read. That
-an old request doesn't count again is for the operation: what it takes has a number that grows.
+node, the digest (64 hex digits) and the signature (128) stand in headers, so that nobody else's body is even read.
+
+A request counts once. What an operation takes has a number that grows; what is only read, of which several may be on
+their way, names the node's last attestation and a word by chance (`x-checkstream-once: 1764424800000000.9f86d0818...`),
+which is signed in place of the body that it hasn't got.
 """
 
 from __future__ import annotations
 
 import hashlib
+import secrets
 from pathlib import Path
 
 from cryptography.exceptions import UnsupportedAlgorithm
@@ -22,6 +26,7 @@ from checkstream.errors import ControlError
 NODE = "x-checkstream-node"
 DIGEST = "x-checkstream-digest"
 SIGNATURE = "x-checkstream-signature"
+ONCE = "x-checkstream-once"
 _DOMAIN = b"\x03"
 
 
@@ -69,6 +74,12 @@ class NodeKey:
         digest = digest_of(body)
         signature = self._key.sign(signed_bytes(method, path, digest)).hex()
         return {NODE: self.name, DIGEST: digest, SIGNATURE: signature}
+
+
+def reading(key: NodeKey, path: str, sequence: int) -> dict[str, str]:
+    """Return the headers of a request that only reads, by the node that has attested under this number last."""
+    once = f"{sequence}.{secrets.token_hex(16)}"
+    return {**key.headers("GET", path, once.encode()), ONCE: once}
 
 
 def signed_by(key: PublicKey, signature: str, method: str, path: str, digest: str) -> bool:

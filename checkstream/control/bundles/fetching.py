@@ -115,13 +115,7 @@ class Fetcher(FetcherInterface):
                 yield chunk
 
     def _answer(self, url: str) -> Iterator[bytes]:
-        retries = urllib3.Retry(2, redirect=3, respect_retry_after_header=False)
-        headers = None if self._headers is None else self._headers(url)
-        # what is signed for one address is sent to no other
-        follow = headers is None
-        response = self._pool.request(
-            "GET", url, headers=headers, preload_content=False, retries=retries, redirect=follow
-        )
+        response = self._asked(url)
         try:
             if response.status != HTTPStatus.OK:
                 raise DownloadHTTPError(f"`{url}` was answered with {response.status}", response.status)
@@ -130,6 +124,20 @@ class Fetcher(FetcherInterface):
                 yield chunk
         finally:
             response.close()
+
+    def _asked(self, url: str) -> urllib3.BaseHTTPResponse:
+        if self._headers is None:
+            retries = urllib3.Retry(2, redirect=3, respect_retry_after_header=False)
+            return self._pool.request("GET", url, preload_content=False, retries=retries)
+        for left in (1, 0):  # what is signed counts once, and is sent to no other address
+            try:
+                return self._pool.request(
+                    "GET", url, headers=self._headers(url), preload_content=False, retries=False, redirect=False
+                )
+            except urllib3.exceptions.HTTPError:
+                if not left:
+                    raise
+        raise AssertionError
 
 
 def fetch(

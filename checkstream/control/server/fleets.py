@@ -11,6 +11,7 @@ from checkstream.control.attestation import Attestation, Desired
 from checkstream.control.server import tables
 from checkstream.control.server.allowed import KINDS, listed, objection
 from checkstream.control.server.database import Database, Session
+from checkstream.control.server.once import Once
 from checkstream.control.server.rollout import wanted
 from checkstream.control.server.showing import FleetShown, RolloutShown, offered_by, shown_node, shown_rollout
 from checkstream.control.server.tables import Happened, Known
@@ -46,6 +47,7 @@ class Fleets:
         self._fleets = fleets
         self._database = database
         self._now_ms = now_ms
+        self._once = Once()
         self._fleet_of = {node: name for name, fleet in fleets.items() for node in fleet.nodes}
 
     # --- nodes
@@ -86,11 +88,11 @@ class Fleets:
             raise told
         return told
 
-    async def admit(self, node: str) -> None:
-        """Let a node read bundles.
+    async def admit(self, node: str, once: str) -> None:
+        """Let a node read bundles, by a request that is known by `once`.
 
         Raises:
-            NodeRefused: it has not attested lately, or is not what its fleet allows.
+            NodeRefused: it has not attested lately, is not what its fleet allows, or has asked this before.
             ControlUnusable: the store can't be used.
         """
         known = await self._database.transact(lambda session: tables.known_node(session, node))
@@ -98,6 +100,10 @@ class Fleets:
             raise NodeRefused(f"the node `{node}` has not attested lately; bundles are for nodes that have")
         if known.refused:
             raise NodeRefused(known.refused)
+        if not self._once.takes(node, once, known.attestation.sequence):
+            raise NodeRefused(
+                f"this was asked before, or is not of the newest attestation of `{node}`; attest, and ask anew"
+            )
 
     # --- what is shown
 

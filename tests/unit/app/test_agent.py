@@ -17,7 +17,7 @@ from checkstream.cli.bundle_follow import _looking
 from checkstream.config import Config, load_config
 from checkstream.control.attestation import Running
 from checkstream.control.bundles.look import Look
-from checkstream.control.identity import NodeKey
+from checkstream.control.identity import NodeKey, reading
 from checkstream.errors import ConfigError, ControlError
 from tests.bundled import STOPS, World
 from tests.controlled import Server, asked
@@ -114,7 +114,10 @@ async def test_bundles_are_for_nodes_that_have_attested_and_nothing_else_is_serv
         assert (await asked("GET", server.url, path, node=node.key))[0] == 403
         async with node.looking() as look:
             await look()
-        assert (await asked("GET", server.url, path, node=node.key))[0] == 200
+        sequence = await asyncio.to_thread(lambda: int((node.bundles / "sequence").read_text()))
+        assert (await asked("GET", server.url, path, node=node.key, sequence=sequence))[0] == 200
+        for other in (sequence - 1, sequence + 1, 0):
+            assert (await asked("GET", server.url, path, node=node.key, sequence=other))[0] == 403
         for wrong in (
             "",
             "metadata",
@@ -123,8 +126,30 @@ async def test_bundles_are_for_nodes_that_have_attested_and_nothing_else_is_serv
             "metadata/%2e%2e/%2e%2e/trust.yaml",
             "metadata//timestamp.json",
         ):
-            assert (await asked("GET", server.url, f"/bundles/{wrong}", node=node.key))[0] in {401, 404}, wrong
+            assert (await asked("GET", server.url, f"/bundles/{wrong}", node=node.key, sequence=sequence))[0] in {
+                401,
+                404,
+            }, wrong
         assert (await asked("POST", server.url, path, node=node.key))[0] == 405
+
+
+async def test_a_request_that_was_seen_on_its_way_is_of_no_use_to_anybody(
+    tmp_path: Path, world: World, made: Server
+) -> None:
+    path = "/bundles/metadata/timestamp.json"
+    async with made.serving() as server:
+        node = Node(tmp_path, world, server)
+        async with node.looking() as look:
+            await look()
+        sequence = await asyncio.to_thread(lambda: int((node.bundles / "sequence").read_text()))
+        seen = reading(node.key, path, sequence)
+        assert [(await asked("GET", server.url, path, headers=seen))[0] for _ in range(2)] == [200, 403]
+        many = await asyncio.gather(
+            *(asked("GET", server.url, path, node=node.key, sequence=sequence) for _ in range(8))
+        )
+        assert {status for status, _ in many} == {200}, "several at once"
+        other = {**reading(node.key, path, sequence), "x-checkstream-once": f"{sequence}.{'0' * 32}"}
+        assert (await asked("GET", server.url, path, headers=other))[0] == 401
 
 
 async def test_a_server_that_is_away_changes_nothing(tmp_path: Path, world: World, made: Server) -> None:
