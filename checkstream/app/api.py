@@ -15,12 +15,15 @@ from checkstream.api.face import Face
 from checkstream.api.scoring import Scoring
 from checkstream.app.gate import gate_of
 from checkstream.app.verifiers import Verifiers
-from checkstream.config import Address, Config, Server, reveal
+from checkstream.config import Address, Config, Server
 from checkstream.errors import ConfigError, Fault, StoreUnusable
 from checkstream.gate.ledger import Ledger
 from checkstream.gate.past import Past
 from checkstream.gate.shared_past import DEFAULT_INDEX, HISTORY_SECRET, SharedPast
 from checkstream.listen import Admission, Callers, Hosts, Listener, Times
+from checkstream.listen.issuer import Issuer
+from checkstream.listen.opening import callers_of, issuer_of
+from checkstream.listen.tls import open_tls
 from checkstream.telemetry.logs import Log
 from checkstream.telemetry.metrics import Metrics
 
@@ -84,7 +87,11 @@ async def serve_api(
     stack = contextlib.AsyncExitStack()
     stack.callback(threads.shutdown, wait=False, cancel_futures=True)
     async with stack:
-        callers = _callers(config.server, address)
+        issuer = issuer_of(config.server, log)
+        if issuer is not None:
+            stack.push_async_callback(issuer.close)
+        callers = _callers(config.server, address, issuer, evaluates=gate is not None)
+        tls = open_tls(config.server.tls, "api", log, metrics)
         operations = list(Scoring(verifiers.verifier, verifiers.judge, threads).operations)
         if gate is not None:
             operations += (await _evaluation(stack, gate, callers.names, environment)).operations
@@ -98,7 +105,7 @@ async def serve_api(
             log=log,
             version=checkstream.__version__,
         )
-        listener = Listener(face.respond, times, None if callers.known else Hosts(config.server.hosts))
+        listener = Listener(face.respond, times, None if callers.known else Hosts(config.server.hosts), tls=tls)
         await _open(listener, address)
         try:
             yield str(listener.address)
@@ -171,14 +178,19 @@ def _index_of(history: str, mark: str) -> str:
     return f"{address}-{mark}" if named else f"{address}/{DEFAULT_INDEX}-{mark}"
 
 
-def _callers(server: Server, address: Address) -> Callers:
+def _callers(server: Server, address: Address, issuer: Issuer | None, *, evaluates: bool) -> Callers:
     """Return who may call: those who may call the proxy.
 
     Raises:
         ConfigError: others could reach the address without a key, or a key can't be read.
     """
-    if isinstance(server.callers, list):
-        return Callers({caller.name: reveal(caller.key) for caller in server.callers})
+    if server.callers != "none":
+        if evaluates and issuer is not None:
+            raise _wrong(
+                "evaluations are kept by caller, and callers with tokens are not known beforehand",
+                "list `callers` with keys or certificates, or serve no evaluations (`--gate`)",
+            )
+        return callers_of(server, issuer)
     if not address.loopback and not server.behind_gateway:
         raise _wrong(
             f"others can reach `{address}` without a key",

@@ -35,6 +35,9 @@ from checkstream.errors import AuditError
 from checkstream.jobs import Watching
 from checkstream.listen import Admission, Callers, Hosts, Listener, Times
 from checkstream.listen.board import Board
+from checkstream.listen.issuer import Issuer
+from checkstream.listen.opening import callers_of, issuer_of
+from checkstream.listen.tls import ServerTls, open_tls
 from checkstream.processes.child import program
 from checkstream.processes.fleet import Fleet, open_fleet
 from checkstream.processes.member import Member
@@ -121,7 +124,11 @@ async def open_parts(
     closed(current.close)
 
     # what may come in
-    callers, token = await thread(_reveal_keys, server)
+    issuer = issuer_of(server, log)
+    if issuer is not None:
+        closed(issuer.close)
+    callers, token = await thread(_reveal_keys, server, issuer)
+    tls, admin_tls = await thread(_open_tls, server, log, metrics)
     times = Times(header_s=limits.header_timeout_ms / 1000, write_s=limits.write_timeout_ms / 1000)
     fleet = await _kept(opening, open_fleet, config.fleet)
     page = None if member is None else member.board
@@ -162,10 +169,10 @@ async def open_parts(
         assessor=assessor,
         confirmations=Confirmations(together=_together(member, fleet, page)),
     )
-    listener = Listener(proxy.respond, times, _hosts(server, current), refused=counts.unheard)
+    listener = Listener(proxy.respond, times, _hosts(server, current), refused=counts.unheard, tls=tls)
     facts = OwnFacts(inside, metrics, lambda: current.force, lambda: listener.address)
     console = open_console(facts, config, token, tuple(await thread(program)))
-    admin_listener = _admin_listener(Admin(inside, token, console), server, times)
+    admin_listener = _admin_listener(Admin(inside, token, console), server, times, admin_tls)
     observe = _observing(
         counts, current, background=background, admission=admission, trail=trail, conversations=conversations
     )
@@ -198,9 +205,14 @@ def _admission(server: Server, page: Board | None) -> Admission:
     return tidying.admission
 
 
-def _admin_listener(admin: Admin, server: Server, times: Times) -> Listener:
+def _open_tls(server: Server, log: Log, metrics: Metrics) -> tuple[ServerTls | None, ServerTls | None]:
+    """Return TLS of both listeners. Blocks on files."""
+    return open_tls(server.tls, "proxy", log, metrics), open_tls(server.admin_tls, "admin", log, metrics)
+
+
+def _admin_listener(admin: Admin, server: Server, times: Times, tls: ServerTls | None) -> Listener:
     hosts = Hosts(server.hosts) if server.admin_token is None else None
-    return Listener(admin.respond, times, hosts, sockets=_ADMIN_SOCKETS)
+    return Listener(admin.respond, times, hosts, sockets=_ADMIN_SOCKETS, tls=tls)
 
 
 class _Closable(Protocol):
@@ -293,12 +305,9 @@ def _hosts(server: Server, current: Current) -> Hosts | None:
     return Hosts(server.hosts, lambda path: origins_of(current.force.routes, path))
 
 
-def _reveal_keys(server: Server) -> tuple[Callers, str | None]:
+def _reveal_keys(server: Server, issuer: Issuer | None) -> tuple[Callers, str | None]:
     """Return the callers and the admin token. Blocks on files."""
-    token = None if server.admin_token is None else reveal(server.admin_token)
-    if not isinstance(server.callers, list):
-        return Callers(None), token
-    return Callers({caller.name: reveal(caller.key) for caller in server.callers}), token
+    return callers_of(server, issuer), None if server.admin_token is None else reveal(server.admin_token)
 
 
 def open_journal(settings: AuditSettings, process: str) -> tuple[AuditKey, Journal]:

@@ -27,7 +27,7 @@ def introduction(force: InForce, listen: Address, admin: Address, config_file: P
     said: dict[str, object] = {
         "listen": str(listen),
         "admin": str(admin),
-        "console": console_at(admin),
+        "console": console_at(admin, config.server),
         "version": checkstream.__version__,
         "config": "command line" if config_file is None else str(config_file.absolute()),
         "upstreams": {name: upstream.root for name, upstream in config.upstreams.items()},

@@ -16,9 +16,11 @@ from checkstream.app.measuring import serve_metrics
 from checkstream.app.profiles import profiles, scorers
 from checkstream.app.verifiers import Verifiers, open_verifiers
 from checkstream.config import Address, Config, JobsSettings, reveal
+from checkstream.config.identity import TlsSettings
 from checkstream.errors import ConfigError, Fault
 from checkstream.jobs import Reaction, Scoring, Watching, WebhookCaller, Worker, WorkerSettings, open_queue
 from checkstream.jobs.backoff import Backoff
+from checkstream.listen.tls import open_tls
 from checkstream.telemetry.logs import LibraryLogs, Log, open_log
 from checkstream.telemetry.metrics import Metrics
 from checkstream.webhooks import Hook, signing_key
@@ -95,7 +97,7 @@ async def run_worker(
             open_verifiers(config.verifier, config.models) as verifiers,
             open_search(config) as evidence,
             _api(config, api_at, verifiers, gate, metrics=metrics, log=log) as api,
-            _metrics(metrics, metrics_at) as address,
+            _metrics(metrics, metrics_at, config.server.admin_tls, log) as address,
         ):
             known = scorers(profiles(verifiers, evidence))
             worker = Worker(
@@ -136,7 +138,9 @@ async def _api(
 
 
 @contextlib.asynccontextmanager
-async def _metrics(metrics: Metrics, address: Address | None) -> AsyncIterator[str]:
+async def _metrics(
+    metrics: Metrics, address: Address | None, certificate: TlsSettings | None, log: Log
+) -> AsyncIterator[str]:
     """Serve metrics meanwhile.
 
     Raises:
@@ -146,8 +150,9 @@ async def _metrics(metrics: Metrics, address: Address | None) -> AsyncIterator[s
         yield ""
         return
 
+    tls = await asyncio.to_thread(open_tls, certificate, "metrics", log, metrics)
     async with contextlib.AsyncExitStack() as stack:
-        serving = serve_metrics(address, lambda: asyncio.to_thread(metrics.render))
+        serving = serve_metrics(address, lambda: asyncio.to_thread(metrics.render), tls=tls)
         try:
             where = await stack.enter_async_context(serving)
         except OSError as error:

@@ -14,9 +14,11 @@ import uvloop
 
 from checkstream.cli.parser import Parser
 from checkstream.config import Address, parse_address
+from checkstream.config.identity import TlsSettings
 from checkstream.detect import Detection
 from checkstream.errors import ConfigError, Fault
 from checkstream.listen import Admission, Callers, Hosts, Listener, Times
+from checkstream.listen.tls import open_tls
 from checkstream.scoring import Model, ModelKind, Scorer, open_session
 from checkstream.scoring.provenance import installed_models
 from checkstream.telemetry.logs import LibraryLogs, open_log
@@ -50,6 +52,11 @@ def add_arguments(parser: Parser) -> None:
         metavar="VARIABLE",
         help="environment variable with the token that proxies send; needed where others can reach the address",
     )
+    parser.add_argument("--tls-certificate", metavar="FILE", help="certificate of this service, with its chain (PEM)")
+    parser.add_argument("--tls-key", metavar="FILE", help="its private key (PEM, without a passphrase)")
+    parser.add_argument(
+        "--client-ca", metavar="FILE", help="let in only those whose certificate is signed with one of these"
+    )
     parser.add_argument(
         "--requests", metavar="N", type=_count, default=256, help="most requests at once (default: 256)"
     )
@@ -82,7 +89,15 @@ def run(args: argparse.Namespace) -> int:
     models = installed_models(args.models, args.model)
     served = tuple(model for model in models if model.entry.kind not in _NOT_SERVED)
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-        return runner.run(_serve(served, args.listen, callers, args.requests))
+        return runner.run(_serve(served, args.listen, callers, args.requests, _tls(args)))
+
+
+def _tls(args: argparse.Namespace) -> TlsSettings | None:
+    if args.tls_certificate is None and args.tls_key is None and args.client_ca is None:
+        return None
+    if args.tls_certificate is None or args.tls_key is None:
+        raise _wrong("TLS needs a certificate and its key", "give `--tls-certificate` and `--tls-key`")
+    return TlsSettings(certificate=args.tls_certificate, key=args.tls_key, client_ca=args.client_ca)
 
 
 def _callers(variable: str | None, address: Address) -> Callers:
@@ -100,7 +115,9 @@ def _wrong(reason: str, advice: str) -> ConfigError:
     return ConfigError((Fault(file="command line", reason=reason, advice=advice),))
 
 
-async def _serve(models: tuple[Model, ...], address: Address, callers: Callers, requests: int) -> int:
+async def _serve(
+    models: tuple[Model, ...], address: Address, callers: Callers, requests: int, certificate: TlsSettings | None
+) -> int:
     stop = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
@@ -110,7 +127,8 @@ async def _serve(models: tuple[Model, ...], address: Address, callers: Callers, 
     scorer = Scorer(models, open_session)
     admission = Admission(streams=requests, held_bytes=_HELD_BYTES)
     detection = Detection(models, scorer, callers=callers, admission=admission, times=_TIMES, body_bytes=_BODY_BYTES)
-    listener = Listener(detection.respond, _TIMES, None if callers.known else Hosts())
+    tls = await asyncio.to_thread(open_tls, certificate, "score", log)
+    listener = Listener(detection.respond, _TIMES, None if callers.known else Hosts(), tls=tls)
     try:
         try:
             await listener.open(address)

@@ -9,6 +9,7 @@ from checkstream.config.default import PASSED_PATHS
 from checkstream.config.files import BUNDLE, advice_for, policy_file
 from checkstream.config.reader import Node
 from checkstream.config.secrets import reveal, secrets_in
+from checkstream.config.servers import BY_JWT
 from checkstream.config.settings import Config, Match, RouteSettings
 from checkstream.config.telemetry import TelemetrySettings
 from checkstream.core.policy import nodes
@@ -57,15 +58,16 @@ def cross_check(config: Config, positions: Sequence[int], tree: Node, source: no
 
 def _check_privacy(config: Config, routes: Collection[str], tree: Node, source: nodes.Source) -> None:
     """Report names that nobody has: what they were to keep private would be told."""
-    node, callers = tree.at("telemetry"), config.server.callers
+    node = tree.at("telemetry")
     for name in config.telemetry.privacy_of_routes:
         if name not in routes:
             place = node.at("privacy_of_routes", name).place
             source.fault(place, f"there is no route `{name}`", f"defined: {', '.join(sorted(routes)) or 'none'}")
-    known = [caller.name for caller in callers] if isinstance(callers, list) else []
+    known = [caller.name for caller in config.server.known]
     for field in ("privacy_of_callers", "evidence_keys"):
         for name in getattr(config.telemetry, field):
-            if name not in known:
+            by_token = config.server.jwt is not None and name.startswith(BY_JWT)
+            if name not in known and not by_token:
                 place = node.at(field, name).place
                 source.fault(place, f"there is no caller `{name}`", f"defined: {', '.join(known) or 'none'}")
     told = config.telemetry
@@ -74,7 +76,9 @@ def _check_privacy(config: Config, routes: Collection[str], tree: Node, source: 
     if config.control is None:
         reason = "`full_evidence` is for a control server, and there is no `control`"
         source.fault(node.place, reason, "add `control`, or keep `record` with `text: raw` on this machine")
-    whose: Sequence[str | None] = known or [None]
+    # whom a token names nobody knows yet; and where nobody is asked who he is, there is nobody to name
+    unnamed = config.server.jwt is not None or not known
+    whose: Sequence[str | None] = [*known, *((None,) if unnamed else ())]
     for caller in whose:
         if _is_told_all(told, routes, caller) and told.evidence_key is None and caller not in told.evidence_keys:
             named = "callers" if caller is None else f"the caller `{caller}`"

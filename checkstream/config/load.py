@@ -36,8 +36,6 @@ _UNSOUND = Upstream(url="http://unsound")
 """Stands in for an upstream with faults, so that its routes don't miss it."""
 _SWITCH = "ENABLE_VERIFICATION"
 NOT_YET = {
-    "server.tls": "end TLS in front of it",
-    "server.callers.jwt": "list callers with keys",
     "verifier.kind=meaning": "write `reader`, which reads claim and evidence together, quicker and with fewer mistakes",
 }
 """Settings of the documented format that this version can't carry out, and values that are gone -> what to do."""

@@ -8,6 +8,8 @@ from urllib.parse import urlsplit
 import msgspec
 from msgspec import Meta
 
+from checkstream.config.certificates import read_pattern
+from checkstream.config.identity import Claim, TlsSettings, TokenSettings
 from checkstream.config.parts import Address, Ms, Name, Secret, Settings
 from checkstream.core.policy.capabilities import Can
 from checkstream.core.wire.places import PLACES
@@ -28,13 +30,50 @@ def parse_address(text: str) -> Address:
     return Address(host[1:-1] if bracketed else host, int(port))
 
 
+BY_JWT = "jwt:"
+"""Begins the names of callers who are known by tokens, and no others."""
+
+
 class Caller(Settings, frozen=True):
-    """Who may call, known by a key."""
+    """Who may call, known by a key or a certificate."""
 
     name: Name
     """Stands in logs and audit records, and in conditions of policies."""
-    key: Secret
+    key: Secret | None = None
     """Sent as `Authorization: Bearer KEY` or `x-api-key: KEY`."""
+    certificate: Annotated[str, Meta(max_length=2000)] | None = None
+    """What stands in a certificate that `tls.client_ca` vouches for: `spiffe://example.org/ns/shop/sa/web` (all below
+    it with `/*` at the end), `dns:app1.example.com`, or attributes of its subject such as `CN=app1, O=Shop`."""
+
+    def __post_init__(self) -> None:
+        """One way to be known, and a name that no token can give."""
+        if (self.key is None) == (self.certificate is None):
+            raise ValueError(f"the caller `{self.name}` has either a `key` or a `certificate`")
+        if self.certificate is not None:
+            read_pattern(self.certificate)
+        if self.name.startswith(BY_JWT):
+            raise ValueError(f"`{self.name}`: `{BY_JWT}` begins names of callers with tokens; take another name")
+
+
+class JwtCallers(TokenSettings, frozen=True, kw_only=True):
+    """Callers with tokens (JWT) of an OpenID provider, sent as `Authorization: Bearer TOKEN`."""
+
+    audience: Annotated[str, Meta(min_length=1, max_length=500)]
+    """What the tokens say they are for (`aud`); others count for nothing."""
+    name_claim: Claim = "sub"
+    """The claim that a caller is called by, such as `azp` for the program that asks. Its name is `jwt:` and that."""
+    context: dict[Name, Claim] = msgspec.field(default_factory=dict)
+    """Field of `context`, as policies read it -> claim, such as `{tenant: org_id, groups: realm_access.groups}`.
+    Callers can't say these fields themselves."""
+
+
+class CallerWays(Settings, frozen=True):
+    """Who may call, in more than one way."""
+
+    known: tuple[Caller, ...] = ()
+    """Those with keys or certificates."""
+    jwt: JwtCallers | None = None
+    """Those with tokens; null: none."""
 
 
 class Limits(Settings, frozen=True):
@@ -94,8 +133,13 @@ class Server(Settings, frozen=True):
     """Where the console, health, metrics, status and reload are, for the operator alone."""
     admin_token: Secret | None = None
     """Needed unless `admin` is on loopback, such as `{env: CHECKSTREAM_ADMIN_TOKEN}`."""
-    callers: Literal["none"] | list[Caller] = "none"
-    """Who may call, such as `[{name: app1, key: {env: APP1_KEY}}]`; `none`: everybody who reaches `listen`."""
+    tls: TlsSettings | None = None
+    """Certificate of `listen`; null: callers connect in the clear."""
+    admin_tls: TlsSettings | None = None
+    """Certificate of `admin`; null: the operator connects in the clear."""
+    callers: Literal["none"] | list[Caller] | CallerWays = "none"
+    """Who may call, such as `[{name: app1, key: {env: APP1_KEY}}]`, or `{known: [...], jwt: {...}}`; `none`: everybody
+    who reaches `listen`."""
     behind_gateway: bool = False
     """`callers: none` on an address that others can reach: a gateway in front knows the callers."""
     workers: Literal["auto"] | Annotated[int, Meta(ge=1, le=64)] = 1
@@ -118,19 +162,35 @@ class Server(Settings, frozen=True):
             if not name or set(name) - _HOST_CHARS:
                 raise ValueError(f"`{name}` in `hosts` is not a name; write it without scheme and port")
         listen, admin = parse_address(self.listen), parse_address(self.admin)
-        if self.callers == "none" and not listen.loopback and not self.behind_gateway:
+        trusted = self.tls is not None and self.tls.client_ca is not None
+        every = trusted and self.tls is not None and self.tls.clients == "required"
+        if self.callers == "none" and not listen.loopback and not self.behind_gateway and not every:
             raise ValueError(
                 f"`callers: none` lets everyone who reaches `{self.listen}` in; list the callers, listen on loopback, "
                 "or write `behind_gateway: true` when a gateway in front knows them"
             )
-        if isinstance(self.callers, list):
-            names = [caller.name for caller in self.callers]
-            if not names:
+        if self.callers != "none":
+            names = [caller.name for caller in self.known]
+            if not names and self.jwt is None:
                 raise ValueError("`callers` is empty, so nobody may call; add one, or write `none`")
             if len(set(names)) < len(names):
                 raise ValueError("two callers have the same name; give each its own")
+            if not trusted and any(caller.certificate is not None for caller in self.known):
+                raise ValueError("callers have certificates, and no `tls.client_ca` says which can be trusted")
         if not admin.loopback and self.admin_token is None:
             raise ValueError(f"`admin_token` is missing; it is needed since others can reach `{self.admin}`")
+
+    @property
+    def known(self) -> tuple[Caller, ...]:
+        """Callers with keys or certificates."""
+        if isinstance(self.callers, CallerWays):
+            return self.callers.known
+        return () if self.callers == "none" else tuple(self.callers)
+
+    @property
+    def jwt(self) -> JwtCallers | None:
+        """Callers with tokens; None: there are none."""
+        return self.callers.jwt if isinstance(self.callers, CallerWays) else None
 
 
 class Upstream(Settings, frozen=True):

@@ -42,12 +42,13 @@ def open_console(facts: Facts, config: Config, token: str | None, program: tuple
         program: Command line that starts checkstream, without arguments.
     """
     places = places_of(config, program)
-    return console_of(facts, Folder(places.audit, lambda: public_key(config.audit)), places, token)
+    log = Folder(places.audit, lambda: public_key(config.audit))
+    return console_of(facts, log, places, token, secure=config.server.admin_tls is not None)
 
 
-def console_of(facts: Facts, log: Log, places: Places, token: str | None) -> Console:
+def console_of(facts: Facts, log: Log, places: Places, token: str | None, *, secure: bool = False) -> Console:
     """Return the console that shows what `facts` say and `log` has; `token` None: none is asked for."""
-    shell = Shell(Access(None if token is None else token_door(token)), MENU)
+    shell = Shell(Access(None if token is None else token_door(token), secure=secure), MENU)
     overview = OverviewPages(shell, facts)
     return Console(
         shell,

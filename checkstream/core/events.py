@@ -59,6 +59,8 @@ class RequestReceived(Event, frozen=True):
     """The header `x-checkstream-conversation`, as it came."""
     method: str = "POST"
     """Of HTTP."""
+    known: str = ""
+    """What is surely known of the caller, a JSON object; empty: nothing. It joins what they say themselves."""
 
 
 class Recalled(Event, frozen=True):

@@ -29,8 +29,9 @@ class Identity(msgspec.Struct, frozen=True):
     """As configured; None when callers have no names."""
     key_header: str | None = None
     """The header in which the key or the token came, in lower case: it is for us and goes no further."""
-    context: Mapping[str, object] = {}
-    """What is surely known of the caller besides; policies read it as `context`."""
+    known: str = ""
+    """What is surely known of the caller besides, a JSON object, which policies read as `context`; null stands for what
+    they may not say themselves. Empty: nothing."""
 
 
 class Who(msgspec.Struct, frozen=True):

@@ -130,14 +130,14 @@ class Counting(Protocol):
         """When a certificate ends, by listener."""
 
 
-def open_tls(settings: TlsSettings | None, face: str, log: Log, metrics: Counting) -> ServerTls | None:
+def open_tls(settings: TlsSettings | None, face: str, log: Log, metrics: Counting | None = None) -> ServerTls | None:
     """Return TLS with its files read; None: there is none. What becomes of them is logged and counted. Blocks.
 
     Args:
         settings: What the configuration says.
         face: Which listener it is for, such as `proxy`.
         log: Is told of each change.
-        metrics: Are told, too, and when the certificate ends.
+        metrics: Are told, too, and when the certificate ends; None: who serves counts nothing.
 
     Raises:
         ConfigError: the files can't be used.
@@ -146,8 +146,9 @@ def open_tls(settings: TlsSettings | None, face: str, log: Log, metrics: Countin
         return None
 
     def told(fault: str) -> None:
-        metrics.tls_reloads.of(face, "refused" if fault else "accepted").inc()
-        metrics.tls_ends.of(face).set(found.ends)
+        if metrics is not None:
+            metrics.tls_reloads.of(face, "refused" if fault else "accepted").inc()
+            metrics.tls_ends.of(face).set(found.ends)
         if fault:
             log.error("tls.refused", face=face, detail=fault, advice="the certificate before stays in use")
         else:
@@ -159,7 +160,8 @@ def open_tls(settings: TlsSettings | None, face: str, log: Log, metrics: Countin
     except CertificateUnusable as error:
         advice = "give a certificate and its key, both in PEM"
         raise ConfigError((Fault(file="configuration", reason=str(error), advice=advice),)) from error
-    metrics.tls_ends.of(face).set(found.ends)
+    if metrics is not None:
+        metrics.tls_ends.of(face).set(found.ends)
     return found
 
 

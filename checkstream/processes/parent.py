@@ -25,6 +25,7 @@ from checkstream.control.attestation import Running
 from checkstream.errors import ConfigError, NotReady
 from checkstream.listen import Hosts, Listener, Times, board
 from checkstream.listen.binding import cause, not_bound
+from checkstream.listen.tls import open_tls
 from checkstream.processes import memory, sockets
 from checkstream.processes.child import Child, program
 from checkstream.processes.fleet import open_fleet
@@ -224,7 +225,9 @@ class Parent:
         times = Times(header_s=limits.header_timeout_ms / 1000, write_s=limits.write_timeout_ms / 1000)
         hosts = Hosts(server.hosts) if token is None else None
         console = open_console(self._whole, self._config, token, tuple(await asyncio.to_thread(program)))
-        self._admin = Listener(Admin(self._whole, token, console).respond, times, hosts, sockets=_ADMIN_SOCKETS)
+        tls = await asyncio.to_thread(open_tls, server.admin_tls, "admin", self._log)
+        respond = Admin(self._whole, token, console).respond
+        self._admin = Listener(respond, times, hosts, sockets=_ADMIN_SOCKETS, tls=tls)
         try:
             taken = self._passed.get("admin", ())
             if self._elder is not None and self._elder.estate.admin == server.admin:
@@ -259,7 +262,7 @@ class Parent:
         for warning in first.ready.warnings:
             self._log.warning("config.warning", detail=warning)
         admin = self._admin.address
-        own = {"admin": str(admin), "console": console_at(admin), "workers": self._count}
+        own = {"admin": str(admin), "console": console_at(admin, self._config.server), "workers": self._count}
         said = first.ready.introduction | own
         self._log.info("listening", **said)
         self._manager.say_ready()

@@ -11,7 +11,7 @@ import msgspec
 from aiohttp import hdrs
 from aiohttp.web import BaseRequest, Response, StreamResponse
 
-from checkstream.config import Address
+from checkstream.config import Address, Server
 from checkstream.errors import CheckstreamError, ConfigError, FaultyFile
 from checkstream.proxy.replies import row
 
@@ -131,9 +131,9 @@ CONSOLE = "/console"
 """The pages for people, and the beginning of their paths."""
 
 
-def console_at(admin: Address) -> str:
+def console_at(admin: Address, server: Server) -> str:
     """Return where a browser on this machine finds the pages."""
-    return f"http://{admin}{CONSOLE}/"
+    return f"{'http' if server.admin_tls is None else 'https'}://{admin}{CONSOLE}/"
 
 
 class Pages(Protocol):

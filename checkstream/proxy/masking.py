@@ -214,6 +214,7 @@ class _Pass:
             event.confirmed,
             envelope=on.Envelope(said),
             conversation=None if event.conversation is None else strings.text(event.conversation),
+            known=json.dumps(strings.value(json.loads(event.known), frozenset())) if event.known else "",
         )
 
     def _take_events(self, data: bytes, *, ended: bool) -> None:

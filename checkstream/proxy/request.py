@@ -336,7 +336,9 @@ class Proxy:
             bind=None if sessions is None else sessions.bind,
             holds=partial(holds, plan.program),
         )
-        received = RequestReceived(body, caller, context, confirming.rules, risk, envelope, named, request.method)
+        received = RequestReceived(
+            body, caller, context, confirming.rules, risk, envelope, named, request.method, sent.identity.known
+        )
         self._running.add(exchange)
         try:
             return await exchange.run(received)

@@ -41,6 +41,31 @@ def read_context(header: str | None, extension: Extension | None, *, called: str
         if context:
             raise RequestInvalid("the context comes in the body and in `x-checkstream-context`; send it in one place")
         context, where = StrictJson(called).read(header), called
+    _require(context, where)
+    return context
+
+
+def with_known(context: dict[str, object], known: str) -> dict[str, object]:
+    """Return what the caller says with what is surely known of them, which nobody says otherwise.
+
+    Args:
+        context: What the caller says.
+        known: A JSON object, with null for what is not known and is not for the caller to say; empty: nothing is.
+
+    Raises:
+        RequestInvalid: they say what is known already, or what is known is above a bound.
+    """
+    if not known:
+        return context
+    sure: dict[str, object] = msgspec.json.decode(known)
+    said = next((name for name in sure if name in context), None)
+    if said is not None:
+        raise RequestInvalid(f"`{shown(said)}` of the context is what your token says; leave it out")
+    _require(sure, "the token")
+    return {**context, **{name: value for name, value in sure.items() if value is not None}}
+
+
+def _require(context: dict[str, object], where: str) -> None:
     for count, (value, depth) in enumerate(_values(context)):
         # Of a container that has too many, none is looked at: there may be tens of thousands (G33).
         if count > MAX_VALUES or (isinstance(value, dict | list) and len(value) > MAX_VALUES):
@@ -51,7 +76,6 @@ def read_context(header: str | None, extension: Extension | None, *, called: str
     size = len(msgspec.json.encode(context))
     if size > MAX_BYTES:
         raise RequestInvalid(f"{where} has {size} bytes as JSON, the limit is {MAX_BYTES}; send less")
-    return context
 
 
 def named_in(header: str | None, extension: Extension | None) -> Extension | None:

@@ -121,7 +121,7 @@ routes:
         ("[" * 100, "nested"),
         ("", "no routes"),
         ("- 1\n", "expected a mapping"),
-        ("server: {tls: {cert: a, key: b}}\n", "not available in this version"),
+        ("server: {tls: {cert: a, key: b}}\n", "server.tls.cert: not known here"),
         ("server: {workers: 0}\n", "workers"),
         ("server: {workers: 65}\n", "workers"),
         ("server: {workers: all}\n", "server.workers"),
@@ -132,7 +132,7 @@ routes:
             ),
             "`surface: mcp` (route `t`) needs `workers: 1`",
         ),
-        ("server: {callers: {jwt: {}}}\n", "not available in this version"),
+        ("server: {callers: {jwt: {}}}\n", "server.callers.jwt.issuer: missing"),
         ("routes: [{holdback: {by_language: {fi: -3}}}]\n", "by_language.fi"),
         ("routes: [{holdback: {by_language: {fi: 65}}}]\n", "`window` 64 is less than the 65 of `fi`; raise it"),
         ("routes: [{holdback: {check_every: 65}}]\n", "`window` 64 is less than `check_every` 65; raise it"),
@@ -180,7 +180,7 @@ routes:
         ("telemetry: {otlp: {endpoint: 'http://h:4318/v1/traces'}}\n", "leave `/v1/...` out"),
         ("telemetry: {otlp: {endpoint: 'http://h:4318', sample: 2}}\n", "telemetry.otlp.sample"),
         ("telemetry: {otlp: {endpoint: 'http://h:4318', headers: {a: text}}}\n", "telemetry.otlp.headers"),
-        ("server: {tls: {}}\n", "not available in this version"),
+        ("server: {tls: {}}\n", "server.tls.certificate: missing"),
         ("server: {listen: 8080}\n", "expected text"),
         ("server: {listen: localhost}\n", "not an address"),
         ("server: {listen: ::1:80}\n", "brackets"),
@@ -286,8 +286,9 @@ def test_a_secret_file_is_found_beside_the_configuration(tmp_path: Path) -> None
     (tmp_path / "key").write_text("k1\n")
     text = GOOD + "server: {callers: [{name: app, key: {file: key}}]}\n"
     config = read_config("c.yaml", text, tmp_path)
-    assert isinstance(config.server.callers, list)
-    assert reveal(config.server.callers[0].key) == "k1"
+    key = config.server.known[0].key
+    assert key is not None
+    assert reveal(key) == "k1"
 
 
 def test_an_unreadable_file_is_one_fault(tmp_path: Path) -> None:

@@ -37,7 +37,7 @@ from checkstream.core.policy.action import AdaptTone, Reject, SafeMode
 from checkstream.core.policy.capabilities import PROMPT_ONLY, RESPONSES, STORED
 from checkstream.core.policy.vm import Machine, counts_undecided, exchange_facts
 from checkstream.core.terms import Channel, Dialogue, Document, Facts, Span, Stage
-from checkstream.core.wire.context import named_in, read_context
+from checkstream.core.wire.context import named_in, read_context, with_known
 from checkstream.core.wire.json_text.strict import place_of
 from checkstream.core.wire.requests.extension import DOCUMENTS
 from checkstream.core.wire.requests.prompt import unit_of
@@ -135,7 +135,7 @@ class Prompt:
             request = yield from self._reading(event)
             extension = named_in(event.conversation, request.extension)
             request = msgspec.structs.replace(request, extension=extension)
-            context = read_context(event.context, request.extension)
+            context = with_known(read_context(event.context, request.extension), event.known)
         except RequestInvalid as error:
             return Refusal(400, "invalid_request_error", str(error))
         self.request = request = self.outside.taken_into(request, event.envelope)

@@ -5,8 +5,17 @@ from __future__ import annotations
 import json
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from checkstream.core.wire.context import MAX_BYTES, MAX_DEPTH, MAX_STRING_CHARS, MAX_VALUES, read_context
+from checkstream.core.wire.context import (
+    MAX_BYTES,
+    MAX_DEPTH,
+    MAX_STRING_CHARS,
+    MAX_VALUES,
+    read_context,
+    with_known,
+)
 from checkstream.core.wire.surface import Extension
 from checkstream.errors import RequestInvalid
 
@@ -95,3 +104,28 @@ def test_g22_a_context_is_bounded_wherever_it_comes_from(
     for header, extension in ((None, Extension(context=above)), (json.dumps(above), None)):
         with pytest.raises(RequestInvalid, match=message):
             read_context(header, extension)
+
+
+@given(
+    st.dictionaries(st.sampled_from("abcd"), st.integers(0, 9)),
+    st.dictionaries(st.sampled_from("cdef"), st.none() | st.integers(0, 9)),
+)
+def test_what_is_surely_known_is_never_what_the_caller_says(said: dict[str, object], known: dict[str, object]) -> None:
+    text = json.dumps(known)
+    if set(said) & set(known):
+        with pytest.raises(RequestInvalid, match="is what your token says"):
+            with_known(said, text)
+        return
+    found = with_known(said, text)
+    assert found == {**said, **{name: value for name, value in known.items() if value is not None}}
+
+
+@pytest.mark.parametrize("known", ['{"a": "' + "x" * 4097 + '"}', '{"a": 9223372036854775808}', "[" * 9])
+def test_what_is_known_keeps_to_the_bounds_of_what_is_said(known: str) -> None:
+    text = known if known.startswith("{") else '{"a": ' + known + "]" * len(known) + "}"
+    with pytest.raises(RequestInvalid, match="the token"):
+        with_known({}, text)
+
+
+def test_nothing_known_changes_nothing() -> None:
+    assert with_known({"a": 1}, "") == {"a": 1}
