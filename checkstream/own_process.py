@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import math
 import os
 import resource
+import signal
 import subprocess
 from collections.abc import Sequence
 from pathlib import Path
@@ -18,11 +20,13 @@ import msgspec
 
 MOST_OUT = 8 << 20
 """Bytes that a command may say."""
-_MEMORY = 8 << 30
-"""Of addresses: a model is mapped, and threads have stacks that they never touch."""
+_MEMORY = 4 << 30
+"""Of addresses: models are mapped, and threads have stacks that they never touch. Those of the package take 0.6 GiB."""
 _FILE = 1 << 30
 """Of each file that it writes."""
 _PART = 1 << 16
+_SLACK_S = 10.0
+"""Of a processor's time, beyond what the clock allows: some is used before a process has its bounds."""
 
 
 class Ran(msgspec.Struct, frozen=True, kw_only=True):
@@ -72,12 +76,14 @@ class OwnProcesses:
     async def _run(self, command: Sequence[str], text: bytes, most_s: float) -> Ran:
         pipe = subprocess.PIPE
         try:
-            process = await asyncio.create_subprocess_exec(*command, stdin=pipe, stdout=pipe, stderr=pipe)
+            process = await asyncio.create_subprocess_exec(
+                *command, stdin=pipe, stdout=pipe, stderr=pipe, start_new_session=True
+            )
         except OSError as error:
             return Ran(failure=f"the command can't be started: {error.strerror or error}")
         self._running.add(process)
         try:
-            _bound(process.pid)
+            _bound(process.pid, most_s)
             async with asyncio.timeout(most_s):
                 out, err = await _said(process, text)
                 code = await process.wait()
@@ -87,28 +93,34 @@ class OwnProcesses:
             return Ran(failure="more was said than a page can show; use the command by itself")
         finally:
             self._running.discard(process)
+            _end(process.pid)
             if process.returncode is None:
-                with contextlib.suppress(ProcessLookupError):
-                    process.kill()
                 await process.wait()
         return Ran(out=out, err=err, code=code)
 
     async def close(self) -> None:
         """End what runs."""
         for process in self._running:
-            with contextlib.suppress(ProcessLookupError):
-                process.kill()
+            _end(process.pid)
 
 
 class _TooMuch(Exception):
     """The command says too much."""
 
 
-def _bound(pid: int) -> None:
-    """Give a process its place behind all others, and its bounds."""
+def _end(pid: int) -> None:
+    """End a process, and whatever it has started, which would keep its pipes open."""
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.killpg(pid, signal.SIGKILL)
+
+
+def _bound(pid: int, most_s: float) -> None:
+    """Give a process its place behind all others, and its bounds; it ends by itself if nobody is there to end it."""
+    cpu_s = math.ceil(most_s + _SLACK_S) * (os.cpu_count() or 1)
     with contextlib.suppress(OSError):
         os.setpriority(os.PRIO_PROCESS, pid, 19)
     with contextlib.suppress(OSError, ValueError):
+        resource.prlimit(pid, resource.RLIMIT_CPU, (cpu_s, cpu_s))
         resource.prlimit(pid, resource.RLIMIT_AS, (_MEMORY, _MEMORY))
         resource.prlimit(pid, resource.RLIMIT_FSIZE, (_FILE, _FILE))
 

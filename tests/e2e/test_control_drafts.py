@@ -8,26 +8,17 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, BrowserContext, Page, expect
+from playwright.sync_api import Browser, expect
 
 from tests.bundled import STOPS
 from tests.controlled import Server, key_of
-from tests.e2e.harness import Process
-from tests.e2e.test_console import browser, findings  # noqa: F401 - a fixture
-from tests.e2e.test_console import pytestmark as needs_browser
+from tests.e2e.browsing import Seen, needs_browser
+from tests.e2e.harness import Control
 from tests.unit.cli.test_bundle_check import ANSWER, write
 
 pytestmark = [needs_browser, pytest.mark.nightly]  # a dozen processes look at the draft, one after the other
 PATIENCE_MS = 60_000
 """Of what a process of its own finds out, on a machine that does other things, too."""
-
-
-class Control(Process):
-    """The control server as the process that it is."""
-
-    def __init__(self, folder: Path, file: Path) -> None:
-        super().__init__("-m", "checkstream", "control", "serve", "--config", str(file), cwd=folder)
-        self.url = f"http://{self.said(lambda row: row.get('event') == 'listening')['listen']}/console/"
 
 
 @pytest.fixture
@@ -50,33 +41,16 @@ def control(tmp_path: Path) -> Iterator[Control]:
     process.kill()
 
 
-class Looking:
-    """Somebody at a browser of their own; what it has to complain of is kept."""
-
-    def __init__(self, browser: Browser, url: str, person: str, *, width: int = 1280, dark: bool = False) -> None:  # noqa: F811
-        self.context: BrowserContext = browser.new_context(
-            viewport={"width": width, "height": 900}, color_scheme="dark" if dark else "light", reduced_motion="reduce"
-        )
-        self.page: Page = self.context.new_page()
-        self.page.set_default_timeout(PATIENCE_MS)
-        self.faults: list[str] = []
-        self.page.on("console", lambda said: self.faults.append(said.text) if said.type == "error" else None)
-        self.page.on("pageerror", lambda error: self.faults.append(str(error)))
-        self.url = url
-        self.page.goto(url)
-        self.page.get_by_label("Key").fill(key_of(person))
-        self.page.get_by_role("button", name="Log in").click()
-
-    def in_order(self) -> None:
-        assert findings(self.page) == [], self.page.url
-        assert self.page.evaluate("() => document.documentElement.scrollWidth <= innerWidth"), self.page.url
+def looking(browser: Browser, control: Control, person: str) -> Seen:
+    seen = Seen(browser, f"{control.url}/console/").log_in("Key", key_of(person), "Fleets")
+    seen.page.set_default_timeout(PATIENCE_MS)
+    return seen
 
 
-def test_a_rule_is_changed_tried_and_approved_of_by_two_others(browser: Browser, control: Control) -> None:  # noqa: F811
-    eve = Looking(browser, control.url, "eve")
+def test_a_rule_is_changed_tried_and_approved_of_by_two_others(browser: Browser, control: Control) -> None:
+    eve = looking(browser, control, "eve")
     page = eve.page
-    page.goto(control.url + "policies")
-    eve.in_order()
+    page.goto(eve.url + "policies")
     page.get_by_label("What it is about").fill("Stricter")
     page.get_by_role("button", name="Begin a draft").click()
     page.get_by_role("link", name="ours/policy.yaml").click()
@@ -88,7 +62,7 @@ def test_a_rule_is_changed_tried_and_approved_of_by_two_others(browser: Browser,
     expect(page.locator(".editor .lines .marked")).to_have_text("3")
     expect(page.locator(".editor .wrong")).to_have_text("stopp")
     expect(editor).to_have_attribute("aria-invalid", "true")
-    eve.in_order()
+    assert eve.findings() == []
     found.get_by_role("link", name="line 3").click()
     assert page.evaluate(
         "() => document.activeElement.value.slice(document.activeElement.selectionStart).startsWith('stopp')"
@@ -113,17 +87,19 @@ def test_a_rule_is_changed_tried_and_approved_of_by_two_others(browser: Browser,
     assert eve.faults == []
     eve.context.close()
 
-    for person, width, dark in (("rob", 1280, True), ("rita", 390, False)):
-        other = Looking(browser, control.url, person, width=width, dark=dark)
-        for view in ("diff", "history", "edit"):
-            other.page.goto(f"{control.url}policies/1?view={view}")
-            if view != "history":
-                expect(other.page.locator("#found .tag").first).to_be_visible(timeout=PATIENCE_MS)
-            other.in_order()
+    def settled(path: str) -> None:
+        if path.startswith("policies/1") and "history" not in path:
+            expect(other.page.locator("#found .tag, #found .card").first).to_be_visible(timeout=PATIENCE_MS)
+
+    for person in ("rob", "rita"):
+        other = looking(browser, control, person)
+        other.page.goto(other.url + "policies/1?view=diff")
+        settled("policies/1")
         other.page.get_by_role("button", name="Approve of").click()
         expect(other.page.get_by_text("You have approved of it.")).to_be_visible()
         assert other.faults == []
         if person == "rita":
             expect(other.page.get_by_text("It is approved. Now people sign it")).to_be_visible()
-            other.in_order()
+            views = (f"policies/1?view={view}" for view in ("edit", "diff", "what-if", "history"))
+            other.require_order(["policies", *views], settled)
         other.context.close()

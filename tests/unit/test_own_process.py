@@ -73,3 +73,17 @@ async def test_what_runs_ends_with_who_has_started_it() -> None:
     await asyncio.sleep(0.1)
     await commands.close()
     assert (await asyncio.wait_for(running, 5)).code == -9
+
+
+async def test_what_a_command_has_started_ends_with_it() -> None:
+    begun = asyncio.get_running_loop().time()
+    ran = await python().run([f"import subprocess; subprocess.Popen(['sleep', '60']); {WAITS}"], most_s=0.5)
+    assert "not done within" in ran.failure
+    assert asyncio.get_running_loop().time() - begun < 20  # the pipe would be open for a minute
+
+
+async def test_time_of_the_processor_has_a_bound_that_the_system_keeps(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(own_process, "_SLACK_S", 0.0)
+    monkeypatch.setattr("os.cpu_count", lambda: 1)
+    code = "import resource, time; time.sleep(.2); print(resource.getrlimit(resource.RLIMIT_CPU))"
+    assert (await python().run([code], most_s=29.5)).out == b"(30, 30)\n"

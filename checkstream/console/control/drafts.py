@@ -15,7 +15,7 @@ from checkstream.console.serving.policies import STAGES as TEXT_STAGES
 from checkstream.console.serving.shell import Shell, Topic, number_of, see_other
 from checkstream.console.views.drafts import STAGES, draft_view, found_view
 from checkstream.control.drafts.files import MOST_BYTES, check_path
-from checkstream.control.drafts.trials import Material, Tried
+from checkstream.control.drafts.trials import Material, Tried, without_texts
 from checkstream.control.server.asked import Asked, DraftAsked, DraftChanged, DraftMoved, DraftRebased
 from checkstream.control.server.drafting import Drafting
 from checkstream.control.server.people import MOVES, Asker, objection
@@ -226,7 +226,8 @@ class DraftPages(Topic):
             typed = {asked.path: await self._as_it_ends_lines(asked.draft, asked.path, asked.text)}
         material = await self._drafts.material(asked.draft, typed)
         if asked.part == "what-if":
-            return await self._drafts.trials.what_if(material)
+            tried = await self._drafts.trials.what_if(material)
+            return without_texts(tried) if objection(who.name, who.role, "draft") else tried
         trials = self._drafts.trials
         return await (trials.check_typed(who.name, material) if typed else trials.check(material))
 

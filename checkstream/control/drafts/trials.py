@@ -44,6 +44,17 @@ class Tried(msgspec.Struct, frozen=True, kw_only=True):
     """Why nothing was found."""
 
 
+def without_texts(tried: Tried) -> Tried:
+    """Return what a trial came to without what recorded exchanges say: counts are for all who look, texts are not."""
+    if tried.found is None:
+        return tried
+    what_if = tuple(
+        msgspec.structs.replace(each, examples=tuple(msgspec.structs.replace(one, lines=()) for one in each.examples))
+        for each in tried.found.what_if
+    )
+    return Tried(found=msgspec.structs.replace(tried.found, what_if=what_if))
+
+
 class Trials:
     """Tries drafts."""
 

@@ -14,6 +14,8 @@ from checkstream.errors import ThingUnknown
 _DRAFT = msgspec.json.Decoder(Draft)
 _FILES = msgspec.json.Decoder(dict[str, str])
 _COLUMNS = "id, made_ms, changed_ms, state"
+_AT_ONCE = 500
+"""Values of one statement."""
 _GOING_ON = "stage not in ({})".format(", ".join(f"'{stage}'" for stage in sorted(OVER)))
 
 
@@ -126,14 +128,18 @@ def add_texts(session: Session, number: int, texts: Mapping[str, str]) -> None:
         )
 
 
-def texts(session: Session, number: int, digests: Iterable[str] | None = None) -> dict[str, str]:
-    """Return texts of a draft by their digests, all of them or those that are named and there."""
-    if digests is None:
-        return dict(session.execute("select digest, content from draft_texts where draft = ?", (number,)))
+def texts(session: Session, number: int, digests: Iterable[str]) -> dict[str, str]:
+    """Return texts of a draft by their digests: of those that are named what is there."""
+    wanted = sorted(set(digests))
     found: dict[str, str] = {}
-    for digest in digests:
-        place = (number, digest)
-        found |= session.execute("select digest, content from draft_texts where draft = ? and digest = ?", place)
+    for start in range(0, len(wanted), _AT_ONCE):
+        some = wanted[start : start + _AT_ONCE]
+        places = ", ".join("?" * len(some))
+        rows = session.execute(
+            f"select digest, content from draft_texts where draft = ? and digest in ({places})",  # noqa: S608
+            (number, *some),
+        )
+        found |= dict(rows)
     return found
 
 

@@ -266,8 +266,8 @@ class Drafting:
         def find(session: Session) -> Material:
             held = tables.held_by(session, number, tables.draft_of(session, number).draft.version)
             files = with_changes(held.files, typed) if typed else held.files
-            texts = {**tables.texts(session, number), **_texts(typed or {})}
-            return Material(files=files, base=held.base, texts=texts)
+            texts = tables.texts(session, number, {*files.values(), *held.base.values()})
+            return Material(files=files, base=held.base, texts={**texts, **_texts(typed or {})})
 
         return await self._database.transact(find)
 
