@@ -1,4 +1,4 @@
-"""Rebuilds and measures `safety`: `python -m models.training.safety {train,folds,figures,compare,card}`."""
+"""Rebuilds and measures `safety`: `python -m models.training.safety COMMAND`."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import torch
 
 from models.training.corpus import data_folder
 from models.training.export import MODELS, write_files
+from models.training.safety import sold, together
 from models.training.safety.assemble import FOLDS
 from models.training.safety.card import card
 from models.training.safety.compare import compared
@@ -22,7 +23,7 @@ SEED = 7
 def main() -> None:
     """Run one command; each goes on where it was cut off, and prints its figures as JSON."""
     parser = argparse.ArgumentParser(prog="python -m models.training.safety", description=__doc__)
-    parser.add_argument("command", choices=("train", "folds", "figures", "compare", "card"))
+    parser.add_argument("command", choices=("train", "folds", "figures", "compare", "together", "promotional", "card"))
     parser.add_argument("--data", type=Path, default=data_folder(), help="the pool; else $CHECKSTREAM_DATA")
     parser.add_argument("--work", type=Path, default=Path("var/training/safety"), help="checkpoints and figures")
     parser.add_argument("--fold", choices=sorted(FOLDS), action="append", help="only this fold; may be repeated")
@@ -47,6 +48,11 @@ def main() -> None:
         case "compare":
             found = compared(asked.data, (asked.fold or ["comments"])[0], SEED, asked.work)
             write_files(asked.work, {"compare.json": json.dumps(found, indent=1)})
+        case "together":
+            found = together.build(asked.data, SEED, asked.work)
+        case "promotional":
+            found = sold.measured(asked.data, SEED)
+            write_files(asked.work, {"promotional.json": json.dumps(found, indent=1)})
         case _:
             parts = {path.stem: json.loads(path.read_text()) for path in sorted(asked.work.glob("*.json"))}
             write_files(MODELS / NAME, {"CARD.md": card(parts)})

@@ -269,7 +269,6 @@ CALM: Mapping[str, tuple[str, ...]] = {
     "question": _QUESTION,
     "denial": _DENIAL,
 }
-KINDS = tuple(CALM)
 
 FRAMES = (
     'An advertisement that says "<claim>" breaks the rules on fair promotions.',
@@ -295,7 +294,12 @@ SLOTS: Mapping[str, tuple[str, ...]] = {
         "our managed portfolio", "the new ISA", "our copy-trading platform", "buy-to-let", "this annuity",
         "the mini-bond", "our AI trading bot", "peer-to-peer lending", "the structured note", "this ETF",
         "our retirement plan", "ether", "dividend stocks", "our options strategy", "this startup", "the hedge fund",
-        "land in Costa Rica", "our savings bond", "real estate", "the whisky cask", "our carbon credits"),
+        "land in Costa Rica", "our savings bond", "real estate", "the whisky cask", "our carbon credits",
+        "our fund", "this stock", "this share", "crypto", "property", "the trust", "our plan", "the scheme",
+        "this coin",
+        "our wealth plan", "the strategy", "these shares", "our trading club", "a vineyard", "our pension plan",
+        "the income fund", "solar parks", "our staking pool", "the portfolio", "our deposit", "silver", "forex trading",
+        "our annuity", "the tech fund", "timber", "our private equity fund", "farmland", "the note", "our programme"),
     "percent": ("8 %", "10 percent", "12%", "15%", "20 per cent", "25%", "30%", "5%", "2 %", "50 percent", "100%",
         "300 %", "9.5%", "double digits"),
     "period": ("a year", "per year", "a month", "every month", "each week", "annually", "per annum", "a day",
@@ -312,5 +316,14 @@ SLOTS: Mapping[str, tuple[str, ...]] = {
         "knives", "face creams", "bikes"),
     "snack": ("pizza", "coffee", "yoghurt", "burger", "smoothie"),
     "coin": ("penny", "cent", "pound", "dollar"),
+    "amount2": ("$5,000", "£50,000", "€100,000", "a million", "20,000 dollars", "€3,000", "$25,000", "half a million"),
+    "property": ("the flat", "a house in the suburbs", "the holiday home", "a buy-to-let", "an office unit"),
+    "coinname": ("Bitcoin", "ETH", "$DOGE", "this token", "XRP", "Solana", "SHIB", "our coin", "$MOONX", "BTC"),
+    "product2": ("private placement", "trading programme", "bond issue", "mining project", "property fund"),
+    "age": ("40", "fifty", "thirty-five", "45"),
+    "year": ("2028", "2030", "next year", "2027"),
+    "year2": ("1998", "2009", "2015", "day one"),
+    "minutes": ("five", "ten", "15", "two"),
+    "target": ("$100k", "1,000 dollars", "a million", "$5", "ten times its price", "200k", "$1"),
 }  # fmt: skip
 """What a sentence's `{slot}` is filled with."""

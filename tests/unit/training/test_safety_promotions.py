@@ -12,7 +12,7 @@ from tokenizers import Tokenizer
 from tokenizers.models import WordLevel
 from tokenizers.pre_tokenizers import Whitespace
 
-from models.training.safety import promoted, promotions
+from models.training.safety import promotions
 from models.training.safety.labels import ANY, HARMS, LABELS, OUTPUTS, PROMOTIONAL, Float, Text, harmful
 from models.training.safety.windows import WINDOW
 from models.training.teacher.scores import Taught
@@ -34,7 +34,7 @@ def test_a_promotion_marks_its_claims_and_is_of_no_other_known_harm() -> None:
         for start, end in text.spans:
             assert 0 <= start < end <= len(text.text)
         assert "{" not in text.text
-        assert text.group in promoted.CLAIMS
+        assert text.group in promotions.claims()
 
 
 def test_what_looks_like_a_promotion_is_none() -> None:
@@ -52,11 +52,11 @@ def test_claims_of_one_text_are_of_one_part() -> None:
     from models.training.corpus import part_of
 
     random = Random(3)
-    fixed = {part_of(claim) for claim in promoted.CLAIMS}
+    fixed = {part_of(claim) for claim in promotions.claims()}
     assert fixed == {"train", "dev", "test"}
     for _ in range(50):
         text = promotions.promotion(random)
-        starts = [claim for claim in promoted.CLAIMS if "{" not in claim and claim.lower() in text.text.lower()]
+        starts = [claim for claim in promotions.claims() if "{" not in claim and claim.lower() in text.text.lower()]
         assert {part_of(claim) for claim in starts} <= {part_of(text.group)}
 
 
