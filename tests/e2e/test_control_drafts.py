@@ -42,7 +42,7 @@ def control(tmp_path: Path) -> Iterator[Control]:
 
 
 def looking(browser: Browser, control: Control, person: str) -> Seen:
-    seen = Seen(browser, f"{control.url}/console/").log_in("Key", key_of(person), "Fleets")
+    seen = Seen(browser, f"{control.url}/console/").log_in("Key", key_of(person), "Overview")
     seen.page.set_default_timeout(PATIENCE_MS)
     return seen
 
