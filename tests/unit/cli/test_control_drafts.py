@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import jsonschema
 import pytest
 
 from checkstream.cli import main
@@ -164,6 +165,27 @@ async def test_what_is_hostile_is_refused_with_what_to_do(tmp_path: Path) -> Non
         assert (await post("draft-moves", {"draft": 1, "move": "approve", "digest": "0" * 64}))[0] == 403
         assert (await asked("GET", server.url, "/v1/drafts/7", person="eve"))[0] == 404
         assert (await asked("GET", server.url, "/v1/draft-texts?draft=1&path=..%2Fx", person="eve"))[0] == 404
+
+
+async def test_the_api_answers_as_it_describes_itself(tmp_path: Path) -> None:
+    server = Server(tmp_path)
+    write(tmp_path / "sources", STOPS)
+    server.written["policies"] = {"sources": "sources"}
+    asking = {
+        "/v1/drafts/{draft}": "/v1/drafts/1",
+        "/v1/draft-texts": "/v1/draft-texts?draft=1&path=bundle.yaml",
+        "/v1/draft-checks": "/v1/draft-checks?draft=1",
+    }
+    async with server.serving():
+        told = (await asked("GET", server.url, "/openapi.json"))[1]
+        await asked("POST", server.url, "/v1/drafts", {"title": "t", "files": {"notes.md": "x"}}, person="eve")
+        described = {path: each["get"] for path, each in told["paths"].items() if "draft" in path and "get" in each}
+        assert set(described) == {"/v1/drafts", *asking}
+        for path, operation in described.items():
+            status, body = await asked("GET", server.url, asking.get(path, path), person="gus")
+            assert status == 200, body
+            schema = operation["responses"]["200"]["content"]["application/json"]["schema"]
+            jsonschema.validate(body, {**schema, "components": told["components"]})
 
 
 async def test_a_server_without_sources_says_how_to_get_drafts(tmp_path: Path) -> None:
