@@ -180,7 +180,7 @@ def test_the_same_commands_tell_a_control_server_by_tls(tmp_path: Path, postgres
 
         until(lambda: headers["x-checkstream-stream"] in streams(), what="the exchange", timeout_s=60)
         sent = re.compile(rb'checkstream_telemetry_records_total\{outcome="sent"\} [1-9]')
-        assert sent.search(http("GET", f"http://{metrics}/metrics")[2])
+        until(lambda: sent.search(http("GET", f"http://{metrics}/metrics")[2]), what="its count", timeout_s=30)
         token = (tmp_path / "secrets" / "admin_token").read_text()
         assert http("GET", f"http://{admin}/metrics")[0] == 401
         seen = http("GET", f"http://{admin}/metrics", headers={"authorization": f"Bearer {token}"})[2]
