@@ -14,7 +14,7 @@ from checkstream.audit.chain import GENESIS, linked, read_head
 from checkstream.audit.entries import AnyEntry, StreamEntry
 from checkstream.config.control import Fleet
 from checkstream.control.server.counted import Scope, counted, routes
-from checkstream.control.server.database import Database
+from checkstream.control.server.database import Database, Session
 from checkstream.control.server.gate_runs import GateRun, GateRuns
 from checkstream.control.server.logs import news, rules_of, stand, told, vouched
 from checkstream.control.server.people import Asker
@@ -52,18 +52,33 @@ def test_sums_by_slot_are_those_of_a_dictionary(
     database: Database, items: list[tuple[int, str, str, int]], step: int, first: int, route: str
 ) -> None:
     kept = Kept(database)
+    kept.now_ms = (HOUR + 300) * 60_000  # nothing of it is of a time to come
     counts = tuple(Count(minute=HOUR + at, route=of, name=name, count=many) for at, of, name, many in items)
     kept.runs(Run(chain=CHAIN, after=At(), counts=counts))
     since = HOUR // step * step + first * step if step < 60 else HOUR + first * step
-    scope = Scope(nodes=(kept.node,), route=route, since=since, until=since + 4 * step, step=step)
+    scope = Scope(node=kept.node, route=route, since=since, until=since + 4 * step, step=step)
     plainly: dict[int, Counter[str]] = {}
     for at, of, name, many in items:
         if route in ("", of) and since <= HOUR + at < since + 4 * step:
             slot = since + (HOUR + at - since) // step * step
             plainly.setdefault(slot, Counter())[name] += many
     assert kept.do(counted, scope) == plainly
-    assert kept.do(counted, msgspec.structs.replace(scope, nodes=())) == {}
-    assert set(kept.do(routes, HOUR)) >= {of for at, of, _, _ in items if at >= 0}
+    assert kept.do(counted, msgspec.structs.replace(scope, node="")) == {}
+    fleet = kept.do(counted, msgspec.structs.replace(scope, node="", fleets=("shop", "none")))
+    assert fleet == kept.do(_of_all_nodes, scope)
+    assert kept.do(counted, msgspec.structs.replace(scope, node="", fleets=("none",))) == {}
+    assert set(kept.do(routes, ["shop"], HOUR)) >= {of for at, of, _, _ in items if at >= 0}
+    assert kept.do(routes, ["none"], HOUR) == kept.do(routes, [], HOUR) == []
+
+
+def _of_all_nodes(session: Session, scope: Scope) -> dict[int, dict[str, int]]:
+    total: dict[int, dict[str, int]] = {}
+    for (node,) in session.execute("select distinct node from minutes"):
+        for at, counts in counted(session, msgspec.structs.replace(scope, node=node)).items():
+            slot = total.setdefault(at, {})
+            for name, count in counts.items():
+                slot[name] = slot.get(name, 0) + count
+    return total
 
 
 def test_a_record_is_told_with_the_way_to_its_head(kept: Kept) -> None:
@@ -133,7 +148,7 @@ def test_what_keeps_text_back_and_what_grounding_says_is_counted(kept: Kept) -> 
         for n, each in enumerate((told, wrong))
     ]
     kept.send(seal_all(entries))
-    scope = Scope(nodes=(kept.node,), since=HOUR, until=HOUR + 60, step=60)
+    scope = Scope(node=kept.node, since=HOUR, until=HOUR + 60, step=60)
     sums: Any = kept.do(counted, scope)[HOUR]
     assert (sums["exchanges"], sums["kept_answers"], "kept_prompts" in sums) == (1, 1, False)
     assert (sums["scored:watchdog"], sums["high:watchdog"], sums["risk:watchdog"]) == (1, 1, 80_500)

@@ -102,11 +102,17 @@ def asked_of(given: Mapping[str, str], usual: str = "hour") -> Asked:
 def scope_of(asked: Asked, fleets: Mapping[str, Collection[str]], now_ms: int) -> Scope:
     """Return what to count, by whole slots, the last of which has begun."""
     minutes, step = SPANS[asked.span]
-    nodes = None if not asked.fleet else [*fleets.get(asked.fleet, ())]
-    if asked.node:
-        nodes = [asked.node] if nodes is None or asked.node in nodes else []
+    known = {asked.fleet} & set(fleets) if asked.fleet else set(fleets)
+    node = asked.node if not asked.fleet or asked.node in fleets.get(asked.fleet, ()) else ""
     until = (now_ms // 60_000 // step + 1) * step
-    return Scope(nodes=nodes, route=asked.route, since=until - minutes, until=until, step=step)
+    return Scope(
+        fleets=() if asked.node else tuple(sorted(known)),
+        node=node,
+        route=asked.route,
+        since=until - minutes,
+        until=until,
+        step=step,
+    )
 
 
 def traffic(
@@ -120,7 +126,12 @@ def traffic(
 ) -> Traffic:
     """Return the view of what was counted, and of the nodes of the fleets that are looked at."""
     total = summed(slots)
-    known = [(fleet.fleet, node) for fleet in fleets for node in fleet.nodes if _seen(scope, node.node)]
+    known = [
+        (fleet.fleet, node)
+        for fleet in fleets
+        for node in fleet.nodes
+        if scope.node in ("", node.node) and not _none(scope)
+    ]
     names = {node.node for _, node in known}
     wrong = [each for each in troubled if each.node in names][:_MOST_TROUBLES]
     stale = (
@@ -153,8 +164,9 @@ def traffic(
     )
 
 
-def _seen(scope: Scope, node: str) -> bool:
-    return scope.nodes is None or node in scope.nodes
+def _none(scope: Scope) -> bool:
+    """Tell whether nothing is looked at."""
+    return not scope.node and not scope.fleets
 
 
 def summed(slots: Slots) -> dict[str, int]:

@@ -223,10 +223,16 @@ class _Arrival:
         hours: _Sums = {}
         for (minute, route, name), count in minutes.items():
             hours[minute // 60, route, name] = hours.get((minute // 60, route, name), 0) + count
-        for table, unit, summed in (("minutes", "minute", minutes), ("hours", "hour", hours)):
-            rows = [(self._node, *key, count) for key, count in sorted(self._within(table, unit, summed).items())]
+        for table, unit, per, summed in (("minutes", "minute", 1, minutes), ("hours", "hour", 60, hours)):
+            kept = sorted(self._within(table, unit, summed).items())
+            rows = [(self._node, *key, count) for key, count in kept]
             add = f"on conflict(node, {unit}, route, name) do update set count = {table}.count + excluded.count"
             _put(self._session, table, ("node", unit, "route", "name", "count"), rows, add)
+            together = [(self._fleet, per, when * per, route, name, count) for (when, route, name), count in kept]
+            add = (
+                "on conflict(fleet, unit, minute, route, name) do update set count = fleet_sums.count + excluded.count"
+            )
+            _put(self._session, "fleet_sums", ("fleet", "unit", "minute", "route", "name", "count"), together, add)
 
     def _within(
         self, table: str, unit: str, summed: dict[tuple[int, str, str], int]

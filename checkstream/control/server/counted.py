@@ -17,8 +17,10 @@ _MOST_ROUTES = 500
 class Scope(msgspec.Struct, frozen=True, kw_only=True):
     """Whose exchanges, and of which time."""
 
-    nodes: Collection[str] | None = None
-    """None: all."""
+    fleets: Collection[str] = ()
+    """All of their nodes, unless"""
+    node: str = ""
+    """it is this one alone."""
     route: str = ""
     """Empty: all."""
     since: int
@@ -36,23 +38,26 @@ out."""
 
 def counted(session: Session, scope: Scope) -> Slots:
     """Return what was counted, by slot."""
-    if scope.nodes is not None and not scope.nodes:
+    if not scope.node and not scope.fleets:
         return {}
-    table, unit, per = ("hours", "hour", HOUR) if scope.step % HOUR == 0 else ("minutes", "minute", 1)
-    step = scope.step // per
-    first = scope.since // per
-    conditions = [f"{unit} >= ?", f"{unit} < ?", "name not like ?"]
-    values: list[object] = [first, step, first, -(-scope.until // per), "confidence%"]
-    if scope.nodes is not None:
-        conditions.append(f"node in ({', '.join('?' * len(scope.nodes))})")
-        values += map(as_kept, scope.nodes)
+    per = HOUR if scope.step % HOUR == 0 else 1
+    first, last = scope.since // per * per, -(-scope.until // per) * per
+    if not scope.node:
+        whose = f"fleet_sums where fleet in ({', '.join('?' * len(scope.fleets))}) and unit = ?"
+        begins, values = "minute", [*map(as_kept, scope.fleets), per]
+    else:
+        table, unit = ("minutes", "minute") if per == 1 else ("hours", "hour")
+        whose, begins, values = f"{table} where node = ?", unit, [as_kept(scope.node)]
+        first, last = first // per, last // per
+    step = scope.step // (per if scope.node else 1)
+    conditions = f"{begins} >= ? and {begins} < ? and name not like ?"
+    values += [first, last, "confidence%"]
     if scope.route:
-        conditions.append("route = ?")
+        conditions += " and route = ?"
         values.append(as_kept(scope.route))
     rows = session.execute(
-        f"select ({unit} - ?) / ?, name, sum(count) from {table} "  # noqa: S608 - ours
-        f"where {' and '.join(conditions)} group by 1, 2 order by 1, 2",
-        values,
+        f"select ({begins} - ?) / ?, name, sum(count) from {whose} and {conditions} group by 1, 2 order by 1, 2",  # noqa: S608 - ours
+        [first, step, *values],
     )
     found: dict[int, dict[str, int]] = {}
     for place, name, count in rows:
@@ -60,9 +65,13 @@ def counted(session: Session, scope: Scope) -> Slots:
     return found
 
 
-def routes(session: Session, since: int) -> list[str]:
-    """Return the routes of which anything was counted since the hour of a minute, sorted."""
+def routes(session: Session, fleets: Collection[str], since: int) -> list[str]:
+    """Return the routes of which anything was counted in some fleets since the hour of a minute, sorted."""
+    if not fleets:
+        return []
     rows = session.execute(
-        "select distinct route from hours where hour >= ? order by route limit ?", (since // HOUR, _MOST_ROUTES)
+        f"select distinct route from fleet_sums where fleet in ({', '.join('?' * len(fleets))}) and unit = ? "  # noqa: S608 - ours
+        "and minute >= ? order by route limit ?",
+        [*map(as_kept, fleets), HOUR, since // HOUR * HOUR, _MOST_ROUTES],
     )
     return [str(route) for (route,) in rows]

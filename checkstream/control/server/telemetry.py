@@ -111,7 +111,8 @@ class Telemetry:
     async def routes(self) -> list[str]:
         """Return the routes of which anything was counted in the last week."""
         since = (self._now_ms() - 7 * _DAY_MS) // 60_000
-        return await self._database.ask(lambda session: counted.routes(session, since))
+        fleets = {*self._fleet_of.values()}
+        return await self._database.ask(lambda session: counted.routes(session, fleets, since))
 
     async def troubled(self) -> list[Troubled]:
         """Return which chains are broken, and which are silent (see `traffic.troubled`)."""

@@ -379,6 +379,7 @@ def forget(session: Session, before_ms: int, most: int) -> int:
         ("decisions", "node, chain, seq, place", "at_ms", before_ms),
         ("minutes", "node, minute, route, name", "minute", before_ms // _MINUTE_MS),
         ("hours", "node, hour, route, name", "hour", before_ms // _MINUTE_MS // 60),
+        ("fleet_sums", "fleet, unit, minute, route, name", "minute", before_ms // _MINUTE_MS - 60),
         ("heads", "node, chain, seq", "at_ms", before_ms),
         ("gaps", "node, chain, first", "at_ms", before_ms),
         ("flaws", "node, chain, seq, reason", "at_ms", before_ms),

@@ -68,16 +68,20 @@ def test_nothing_has_no_times_no_charts_and_is_quiet() -> None:
 
 
 @pytest.mark.parametrize(
-    ("given", "nodes"),
+    ("given", "fleets", "node"),
     [
-        ({}, None), ({"fleet": "shop"}, ["n1", "n2"]), ({"fleet": "none"}, []), ({"node": "n1"}, ["n1"]),
-        ({"fleet": "shop", "node": "b1"}, []), ({"fleet": "bank", "node": "b1"}, ["b1"]), ({"span": "for ever"}, None),
+        ({}, ["bank", "shop"], ""), ({"fleet": "shop"}, ["shop"], ""), ({"fleet": "none"}, [], ""),
+        ({"node": "n1"}, [], "n1"), ({"fleet": "shop", "node": "b1"}, [], ""),
+        ({"fleet": "bank", "node": "b1"}, [], "b1"), ({"span": "for ever"}, ["bank", "shop"], ""),
     ],
 )  # fmt: skip
-def test_what_is_counted_is_of_the_nodes_that_are_asked_for(given: dict[str, str], nodes: list[str] | None) -> None:
+def test_what_is_counted_is_of_the_nodes_that_are_asked_for(
+    given: dict[str, str], fleets: list[str], node: str
+) -> None:
     asked = asked_of(given)
     assert asked.span in SPANS
-    assert scope_of(asked, FLEETS, NOW_MS).nodes == nodes
+    scope = scope_of(asked, FLEETS, NOW_MS)
+    assert ([*scope.fleets], scope.node) == (fleets, node)
 
 
 def node(name: str, *, stale: bool, heard_s: float | None) -> NodeShown:
