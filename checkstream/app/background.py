@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from checkstream.app.routing import is_scored
 from checkstream.config import Config, JobsSettings
 from checkstream.core.terms import Dialogue, Document
 from checkstream.grounding.terms import Passage
@@ -18,6 +19,7 @@ from checkstream.jobs import (
     open_queue,
     sampled,
 )
+from checkstream.jobs.rescored import RESCORE
 from checkstream.proxy.accept import Route
 
 _MARKERS_S = 1.0
@@ -39,9 +41,7 @@ class QueueFeed:
             ConfigError: its password can't be read.
             JobError: it can't be used.
         """
-        if self._feeder is None and any(
-            route.grounding is not None and route.grounding.sample for route in config.routes
-        ):
+        if self._feeder is None and any(map(is_scored, config.routes)):
             self._feeder = Feeder(open_queue(config.jobs), _settings(config.jobs), self._watching)
 
     def close(self) -> None:
@@ -56,14 +56,15 @@ class QueueFeed:
 
     def takes(self, route: Route, stream: str) -> bool:
         """Tell whether an exchange is of the route's sample."""
-        return route.grounding is not None and sampled(stream, route.grounding.sample, "score")
+        return bool(_profiles(route, stream))
 
     def put(self, dialogue: Dialogue, *, stream: str, route: Route, caller: str | None) -> None:
         """Put one exchange for each choice of the answer into the buffer. Never waits."""
-        if self._feeder is None or route.grounding is None:
+        profiles = _profiles(route, stream)
+        if self._feeder is None or not profiles:
             return
         for exchange in exchanges(dialogue, stream, route, caller):
-            self._feeder.put(exchange, route.grounding.profiles)
+            self._feeder.put(exchange, profiles)
 
     def earlier_risk(self, caller: str | None, conversation: str) -> float | None:
         """Return the risk that a conversation is marked with, once."""
@@ -71,6 +72,17 @@ class QueueFeed:
             None if self._feeder is None else self._feeder.take_marker(conversation_key(caller or "", conversation))
         )
         return None if marker is None else marker.risk
+
+
+def _profiles(route: Route, stream: str) -> tuple[str, ...]:
+    """Return what scores an exchange: it may be of one sample, of the other, or of both."""
+    held, judged = route.grounding, route.rescore
+    found: tuple[str, ...] = ()
+    if held is not None and sampled(stream, held.sample, "score"):
+        found = held.profiles
+    if judged is not None and sampled(stream, judged.sample, RESCORE):
+        found = (*found, RESCORE)
+    return found
 
 
 def exchanges(dialogue: Dialogue, stream: str, route: Route, caller: str | None) -> Iterator[Exchange]:

@@ -57,6 +57,12 @@ def surface_of(route: RouteSettings) -> Surface | Mcp:
     return spoken(route.api)
 
 
+def is_scored(route: RouteSettings) -> bool:
+    """Tell whether some answers of a route are scored after they have gone out."""
+    held, judged = route.grounding, route.rescore
+    return (held is not None and held.sample > 0) or (judged is not None and judged.sample > 0)
+
+
 def _assessing(route: RouteSettings) -> Assessing:
     grounding = route.grounding or GroundingSettings()
     return Assessing(
@@ -127,7 +133,7 @@ def _route(
         keeps_names=config.pseudonyms is not None,
         recalls=kept is not None,
         recalls_texts=kept is not None and kept.texts,
-        scored_chars=config.jobs.job_bytes if route.grounding is not None and route.grounding.sample else 0,
+        scored_chars=config.jobs.job_bytes if is_scored(route) else 0,
     )
     return Route(
         name=route.name,
@@ -138,6 +144,7 @@ def _route(
         scorer=scorer,
         policies=", ".join(program.packs),
         grounding=route.grounding,
+        rescore=route.rescore,
         origins=_origins(route),
         quota=route.quota,
         body_bytes=route.body_bytes,

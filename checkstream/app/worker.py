@@ -14,6 +14,7 @@ from checkstream.app.api import GateFolder, serve_api
 from checkstream.app.evidence_search import open_search
 from checkstream.app.measuring import serve_metrics
 from checkstream.app.profiles import profiles, scorers
+from checkstream.app.rescoring import opened_rescoring
 from checkstream.app.verifiers import Verifiers, open_verifiers
 from checkstream.config import Address, Config, JobsSettings, reveal
 from checkstream.config.identity import TlsSettings
@@ -96,10 +97,11 @@ async def run_worker(
         async with (
             open_verifiers(config.verifier, config.models) as verifiers,
             open_search(config) as evidence,
+            opened_rescoring(config) as rescorers,
             _api(config, api_at, verifiers, gate, metrics=metrics, log=log) as api,
             _metrics(metrics, metrics_at, config.server.admin_tls, log) as address,
         ):
-            known = scorers(profiles(verifiers, evidence))
+            known = scorers(profiles(verifiers, evidence)) | rescorers
             worker = Worker(
                 queue,
                 {"score": Scoring(known, reactions), "webhook": WebhookCaller(hooks_of(config))},

@@ -7,6 +7,7 @@ from checkstream.config.background import (
     GroundingSettings,
     JobsSettings,
     PseudonymSettings,
+    RescoreSettings,
     ToolSettings,
     WebhookSettings,
 )
@@ -70,6 +71,7 @@ __all__ = [
     "Quota",
     "RecordSettings",
     "RemoteSettings",
+    "RescoreSettings",
     "RouteSettings",
     "Secret",
     "Server",

@@ -81,6 +81,15 @@ Profile = Literal["watchdog", "rag", "budget"]
 """watchdog: the risk engine. rag: RAG verification. budget: the evidence budget."""
 
 
+class RescoreSettings(Settings, frozen=True):
+    """A sample of a route's answers is judged again when they have gone out, as one text, by `checkstream worker`."""
+
+    sample: Annotated[float, Meta(ge=0, le=1)] = 0.01
+    """Share of answers."""
+    policies: tuple[str, ...] = ()
+    """What judges them, such as a copy with lower thresholds; (): the policies of the route."""
+
+
 class GroundingSettings(Settings, frozen=True):
     """How a route's answers are held against evidence: in the background by `checkstream worker`, or in the reply."""
 

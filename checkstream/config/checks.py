@@ -44,6 +44,8 @@ def cross_check(config: Config, positions: Sequence[int], tree: Node, source: no
         _check_match(route, node, source, (*PLACES, *own))
         for index, reference in enumerate(route.policies):
             _check_policy(reference, node.at("policies", index), source, bundled=config.bundles is not None)
+        for index, reference in enumerate(() if route.rescore is None else route.rescore.policies):
+            _check_policy(reference, node.at("rescore", "policies", index), source, bundled=config.bundles is not None)
     unshared = alone(config)
     if unshared is not None:
         place = tree.at("routes", positions[unshared[0]]).place

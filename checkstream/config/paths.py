@@ -65,8 +65,15 @@ def with_files(settings: Any, base: Path) -> Any:
 
 
 def _route(route: RouteSettings, base: Path) -> RouteSettings:
-    named = (name if name.startswith((BUILTIN, BUNDLE)) else str(base / name) for name in route.policies)
-    return _replace(route, policies=tuple(named))
+    def found(names: tuple[str, ...]) -> tuple[str, ...]:
+        return tuple(name if name.startswith((BUILTIN, BUNDLE)) else str(base / name) for name in names)
+
+    rescore = route.rescore
+    return _replace(
+        route,
+        policies=found(route.policies),
+        rescore=rescore if rescore is None else _replace(rescore, policies=found(rescore.policies)),
+    )
 
 
 def _stored(given: _Stored, base: Path) -> _Stored:

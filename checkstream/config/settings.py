@@ -19,6 +19,7 @@ from checkstream.config.background import (
     GroundingSettings,
     JobsSettings,
     PseudonymSettings,
+    RescoreSettings,
     ToolSettings,
     VerifierSettings,
     check_store,
@@ -177,6 +178,8 @@ class RouteSettings(Settings, frozen=True):
     """Tool -> SHA-256, in hex, of how it is to be described (`surface: mcp`); others count as they are first seen."""
     keepalive_ms: Annotated[int, Meta(ge=100, le=600_000)] = 10_000
     """A stream whose text is held this long gets a comment line, so that nobody in between gives up."""
+    rescore: RescoreSettings | None = None
+    """Judge a sample of answers again after they have gone out; null: none."""
     grounding: GroundingSettings | None = None
     """How answers are scored after they have gone out; null: not at all."""
     cors: Cors | None = None
@@ -199,6 +202,8 @@ class RouteSettings(Settings, frozen=True):
             raise ValueError("a route with `pass: true` has no policies; remove one of the two")
         if self.pass_ and self.surface is not None:
             raise ValueError("a route with `pass: true` is not read, so it speaks no `surface`; remove one of the two")
+        if self.pass_ and self.rescore is not None:
+            raise ValueError("a route with `pass: true` reads no answers, so none can be judged; remove `rescore`")
         if self.pass_ and self.grounding is not None:
             raise ValueError("a route with `pass: true` reads no answers, so none can be scored; remove `grounding`")
         if not self.pass_ and not self.policies:

@@ -11,6 +11,7 @@ from checkstream.errors import JobError, JobInvalid
 from checkstream.jobs.clock import wall_ms
 from checkstream.jobs.exchange import Exchange, read_scoring_job
 from checkstream.jobs.reaction import Reaction, react
+from checkstream.jobs.rescored import RESCORE
 from checkstream.jobs.terms import Job, Result
 from checkstream.jobs.worker import Outcome
 
@@ -72,5 +73,7 @@ class Scoring:
             report=said.report,
             at_ms=self._now_ms(),
         )
+        if profile == RESCORE:  # it is counted; the reactions are to what evidence says
+            return Outcome(result=result)
         jobs, marker = react(self._reactions.get(exchange.route, Reaction(on_high=())), exchange, result)
         return Outcome(result=result, jobs=jobs, marker=marker)

@@ -5,13 +5,18 @@ from __future__ import annotations
 import threading
 from collections.abc import Mapping, Sequence
 
+import msgspec
+
 from checkstream.errors import StoreFailed
 from checkstream.jobs.feeder import Dropped
 from checkstream.jobs.reaction import Reaction, is_high
-from checkstream.jobs.terms import Counts, Finished, Job
+from checkstream.jobs.rescored import RESCORE, Rescored
+from checkstream.jobs.terms import Counts, Finished, Job, Result
 from checkstream.jobs.worker import WorkerEnding
 from checkstream.telemetry.logs import Log
 from checkstream.telemetry.metrics import Metrics
+
+_MOST_RULES = 20
 
 
 class Watching:
@@ -75,9 +80,20 @@ class Watching:
         if again:
             self._log.info("jobs.store_works")
 
+    def _rescored(self, result: Result) -> None:
+        """Count an answer that was judged afresh; log what should not have left."""
+        told = msgspec.json.decode(result.report, type=Rescored)
+        self._metrics.rescored.of(result.route, told.result).inc()
+        if told.violations:
+            rules = sorted({each.rule_id for each in told.violations})[:_MOST_RULES]
+            self._log.warning("rescored.violation", stream=result.stream, route=result.route, rules=rules)
+
     def _scored(self, outcome: Finished) -> None:
         result = outcome.result
         if result is None:
+            return
+        if result.scorer == RESCORE:
+            self._rescored(result)
             return
         self._metrics.grounding_risk.of(result.route, result.scorer).observe(result.risk)
         reaction = self._reactions.get(result.route)

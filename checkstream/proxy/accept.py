@@ -6,7 +6,7 @@ from collections.abc import Generator, Sequence
 
 import msgspec
 
-from checkstream.config import GroundingSettings, Match, Quota
+from checkstream.config import GroundingSettings, Match, Quota, RescoreSettings
 from checkstream.core.exchange.guard import Plan
 from checkstream.core.wire.json_text.strict import StrictJson
 from checkstream.core.wire.mcp.surface import Mcp
@@ -33,6 +33,7 @@ class Route(msgspec.Struct, frozen=True, kw_only=True):
     policies: str = ""
     """`name@version, ...` for the response header."""
     grounding: GroundingSettings | None = None
+    rescore: RescoreSettings | None = None
     """How its answers are held against evidence; None: not at all."""
     origins: frozenset[str] = frozenset()
     """Whose pages may read its answers, in lower case; `*`: everybody's."""

@@ -276,6 +276,12 @@ _TOLD = Row(
             says="By outcome. Skipped ones stay in the node's own log, and the control server is told how many.",
             queries=(Query(rate("checkstream_telemetry_records_total", "outcome", _I), "{{outcome}}"),),
         ),
+        Panel(
+            title="Evidence",
+            says="Exchanges whose texts go sealed to their owner. `sealed` without `sent`: the control server is away, "
+            "or has no room; of `dropped`, `too_large` and `overload` nothing is kept.",
+            queries=(Query(rate("checkstream_evidence_total", "outcome", _I), "{{outcome}}"),),
+        ),
     ),
 )
 

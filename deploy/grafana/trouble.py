@@ -130,6 +130,12 @@ AFTER = Row(
             steps=((None, "green"), (0.001, "red")),
         ),
         Panel(
+            title="Answers judged again",
+            says="Released answers of the sample (`rescore`) by what came of judging them afresh. `violation`: "
+            "something has left that rules would have kept; the log's `rescored.violation` names streams and rules.",
+            queries=(Query(rate("checkstream_rescored_total", "route, result", _R), "{{route}} {{result}}"),),
+        ),
+        Panel(
             title="Answers of a high risk",
             says="As each route defines `grounding.high`. The log's `grounding.high` names their streams.",
             queries=(Query(rate("checkstream_grounding_high_total", "route, profile", _R), "{{route}} {{profile}}"),),

@@ -190,3 +190,25 @@ def test_g28_a_queue_that_fails_costs_no_answer_and_is_told(llm: Llm, tmp_path: 
         assert ask(proxy, "fine")[0] == 200
         until(lambda: proxy.logs("jobs.store_failed"), what="the complaint")
         assert ask(proxy, "fine", stream=True)[0] == 200
+
+
+def test_what_has_left_is_judged_again_by_stricter_policies_and_counted(llm: Llm, tmp_path: Path) -> None:
+    strict = POLICY + "  - {name: blue, id: BLUE-1, stage: [midstream], phrases: [blue], actions: [{type: stop}]}\n"
+    (tmp_path / "strict.yaml").write_text(strict)
+    llm.put("blue", {"choices": [{"content": "Ask joe@example.com, who is blue."}]})
+    llm.put("grey", {"choices": [{"content": "Ask joe@example.com, who is grey."}]})
+    with serving(llm, tmp_path, rescore={"sample": 1.0, "policies": ["strict.yaml"]}) as proxy:
+        for model in ("blue", "grey"):
+            status, headers, body = ask(proxy, model, stream=True)
+            assert (status, b"joe@" in body) == (200, False)
+            assert model.encode() in body
+        with running(Worker(tmp_path)) as worker:
+            for result in ("violation", "clean"):
+                line = f'checkstream_rescored_total{{result="{result}",route="chat"}}'
+                until(lambda line=line: worker.metric(line) == 1.0, what=line, timeout_s=60)  # type: ignore[misc]
+    found = stored(tmp_path, "select stream, risk, report from results where scorer = 'rescore' order by risk")
+    assert [row[1] for row in found] == [0.0, 100.0]
+    report = json.loads(found[0][2]), json.loads(found[1][2])
+    assert [each["rule_id"] for each in report[1]["violations"]] == ["BLUE-1"]
+    assert report[0]["violations"] == []
+    assert found[1][0] != headers["x-checkstream-stream"] == found[0][0]

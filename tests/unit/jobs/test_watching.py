@@ -6,6 +6,7 @@ import msgspec
 
 from checkstream.errors import StoreFailed
 from checkstream.jobs.reaction import Reaction
+from checkstream.jobs.rescored import RESCORE, Rescored, Violation
 from checkstream.jobs.terms import Counts, Finished, Lease, Result
 from checkstream.jobs.watching import Watching
 from checkstream.telemetry import Metrics, open_log
@@ -48,6 +49,29 @@ def test_a_high_risk_is_told_where_the_route_says_so() -> None:
     high = [line for line in text.splitlines() if line.startswith("checkstream_grounding_high_total{")]
     assert high == ['checkstream_grounding_high_total{profile="watchdog",route="loud"} 1.0']
     assert events(file) == ["grounding.high"]
+
+
+def test_answers_that_were_judged_again_are_counted_by_what_came_of_it_and_never_as_risks() -> None:
+    told, metrics, file = watching()
+    found = Violation(
+        rule_id="R-1", action="redact", confidence=1.0, start=3, end=9, triggers=("entity:EMAIL",), model=""
+    )
+    reports = (Rescored(judged=True), Rescored(judged=False), *[Rescored(judged=True, violations=(found,))] * 2)
+    for report in reports:
+        made = Result(
+            stream="s1", route="loud", scorer=RESCORE, version="1", risk=100.0 * bool(report.violations),
+            report=msgspec.json.encode(report), at_ms=0,
+        )  # fmt: skip
+        told.ended(job(1), "done", Finished(lease=Lease(job=job(1), token="t", attempt=1), result=made), "")
+    text = metrics.render().decode()
+    for result, count in (("clean", 1), ("unjudged", 1), ("violation", 2)):
+        assert f'checkstream_rescored_total{{result="{result}",route="loud"}} {count}.0' in text
+    assert "checkstream_grounding_risk_count" not in text
+    assert "checkstream_grounding_high_total{" not in text
+    lines = [msgspec.json.decode(line) for line in file.getvalue().splitlines()]
+    assert [(line["event"], line["rules"], line["stream"]) for line in lines] == [
+        ("rescored.violation", ["R-1"], "s1")
+    ] * 2
 
 
 def test_a_failing_store_is_logged_once_until_it_works_again() -> None:

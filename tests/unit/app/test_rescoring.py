@@ -1,0 +1,193 @@
+"""Released answers judged again: what should have fired is told by rule and place; what a guard let out is clean."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+import pytest_asyncio
+import yaml
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from checkstream.app.background import _profiles
+from checkstream.app.rescoring import Rescoring, opened_rescoring
+from checkstream.config import GroundingSettings, RescoreSettings, load_config
+from checkstream.core.exchange.plan import Plan
+from checkstream.core.policy.compile import compile_sources
+from checkstream.errors import ConfigError, JobError, JobInvalid, PolicyError, ScoringError
+from checkstream.jobs import Exchange, Message
+from checkstream.jobs.exchange import read_scoring_job, scoring_jobs
+from checkstream.jobs.rescored import RESCORE, Rescored
+from checkstream.jobs.scoring import Scorer
+from checkstream.proxy.accept import Route
+from checkstream.trial.exchange import Came, read_texts
+from tests.guarded import CHAT, LABELS
+from tests.playbook import Exchange as Guarded
+from tests.playbook import constant
+from tests.recordings import request, say, streamed
+
+LAX = """
+pack: {name: lax, version: 1.0.0}
+policies:
+  - {name: mail, id: MAIL, stage: [midstream], entities: [EMAIL], actions: [{type: redact}]}
+  - {name: refuses, id: ASK, stage: [ingress], phrases: [forbidden], actions: [{type: reject}]}
+"""
+STRICT = """
+pack: {name: strict, version: 2.0.0}
+policies:
+  - {name: mail, id: MAIL, stage: [midstream], entities: [EMAIL], actions: [{type: redact}]}
+  - {name: blue, id: BLUE, stage: [midstream], phrases: [blue], actions: [{type: stop}]}
+  - {name: red, id: RED, stage: [midstream], phrases: [red], mode: shadow, actions: [{type: stop}]}
+  - {name: log, id: LOG, stage: [midstream], phrases: [green], actions: [{type: log_event}]}
+  - {name: rude, id: RUDE, stage: [midstream], classifiers: [{name: lexicon.toxicity, threshold: 0.5}],
+     actions: [{type: redact}]}
+  - {name: refuses, id: ASK, stage: [ingress], phrases: [forbidden], actions: [{type: reject}]}
+"""
+MAIL = "joe@example.com"
+
+
+def written(folder: Path, **route: Any) -> Path:
+    (folder / "lax.yaml").write_text(LAX)
+    (folder / "strict.yaml").write_text(STRICT)
+    settings: dict[str, Any] = {
+        "upstreams": {"local": {"url": "http://127.0.0.1:8000"}},
+        "routes": [
+            {"name": "chat", "match": {"path": "/v1/chat/completions"}, "upstream": "local", "policies": ["lax.yaml"]}
+            | route
+        ],
+    }
+    file = folder / "checkstream.yaml"
+    file.write_text(yaml.safe_dump(settings))
+    return file
+
+
+def said(answer: str, *prompt: Message, route: str = "chat") -> Exchange:
+    return Exchange(stream="s1", route=route, surface="openai.chat", messages=prompt, answer=answer)
+
+
+@pytest_asyncio.fixture
+async def strict(tmp_path: Path) -> AsyncIterator[Scorer]:
+    config = load_config(written(tmp_path, rescore={"sample": 1, "policies": ["strict.yaml"]}))
+    async with opened_rescoring(config) as found:
+        yield found[RESCORE]
+
+
+async def judged(scorer: Scorer, answer: str, *prompt: Message) -> Rescored:
+    assessment = await scorer.assess(said(answer, *prompt))
+    told = msgspec.json.decode(assessment.report, type=Rescored)
+    assert assessment.risk == (100.0 if told.violations else 0.0)
+    assert MAIL.encode() not in assessment.report
+    return told
+
+
+async def test_what_has_left_and_should_not_have_is_told_by_rule_and_place(strict: Scorer) -> None:
+    told = await judged(strict, f"Write to {MAIL}. It is blue.", Message("user", "Whom?"))
+    assert (told.result, told.policies) == ("violation", ("strict@2.0.0",))
+    assert [(each.rule_id, each.action, each.start, each.end) for each in told.violations] == [
+        ("MAIL", "redact", 9, 9 + len(MAIL)),
+        ("BLUE", "stop", 32, 36),
+    ]
+    assert [each.model for each in told.violations] == ["", ""]
+
+
+async def test_a_classifiers_violation_says_which_model_has_scored(strict: Scorer) -> None:
+    told = await judged(strict, "You are a stupid idiot, shut up you moron.")
+    assert told.violations
+    for found in told.violations:
+        assert found.rule_id == "RUDE"
+        assert found.model.startswith("lexicon@")
+        assert found.confidence >= 0.5
+
+
+@pytest.mark.parametrize(
+    "answer", ["", "All is well.", "It is red and green.", f"Write to [EMAIL] at {'a' * 20_000}.", "\ud83d half"]
+)
+async def test_what_no_rule_would_have_kept_is_clean(strict: Scorer, answer: str) -> None:
+    assert (await judged(strict, answer, Message("user", "Hi"), Message("tool", "x"))).result == "clean"
+
+
+async def test_of_an_answer_whose_prompt_would_be_refused_nothing_is_said(strict: Scorer) -> None:
+    told = await judged(strict, f"Write to {MAIL}.", Message("user", "something forbidden"))
+    assert (told.result, told.violations) == ("unjudged", ())
+
+
+async def test_a_route_that_nobody_judges_is_a_dead_letter(strict: Scorer) -> None:
+    with pytest.raises(JobInvalid, match="`other`"):
+        await strict.assess(said("x", route="other"))
+
+
+async def test_without_policies_of_its_own_the_routes_judge_and_without_routes_nothing_is_opened(
+    tmp_path: Path,
+) -> None:
+    async with opened_rescoring(load_config(written(tmp_path, rescore={"sample": 1}))) as found:
+        told = await judged(found[RESCORE], f"{MAIL} is blue")
+        assert [each.rule_id for each in told.violations] == ["MAIL"]
+        version = found[RESCORE].version
+    (tmp_path / "lax.yaml").write_text(LAX.replace("1.0.0", "1.0.1"))
+    async with opened_rescoring(load_config(tmp_path / "checkstream.yaml")) as found:
+        assert found[RESCORE].version != version, "other policies judge anew"
+    for nothing in ({}, {"rescore": {"sample": 0}}):
+        async with opened_rescoring(load_config(written(tmp_path, **nothing))) as found:
+            assert found == {}
+
+
+async def test_policies_that_can_not_be_used_are_told_at_the_start(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=r"none\.yaml"):
+        load_config(written(tmp_path, rescore={"policies": ["none.yaml"]}))
+    with pytest.raises(ConfigError, match="sample"):
+        load_config(written(tmp_path, rescore={"sample": 1.5}))
+    file = written(tmp_path, rescore={"sample": 1, "policies": ["strict.yaml"]})
+    (tmp_path / "strict.yaml").write_text(STRICT.replace("EMAIL", "NOTHING"))
+    with pytest.raises(PolicyError, match="NOTHING"):
+        async with opened_rescoring(load_config(file)):
+            pass
+
+
+class Failing:
+    def ask(self, *_: object, **__: object) -> Any:
+        raise ScoringError("busy", reason="overload")
+
+
+async def test_a_classifier_that_does_not_answer_is_asked_again_later() -> None:
+    program = compile_sources([("s", STRICT)], LABELS)
+    rescoring = Rescoring({"chat": program}, Failing(), {})  # type: ignore[arg-type]
+    with pytest.raises(JobError, match="overload"):
+        await rescoring.assess(said("All is well."))
+
+
+WORDS = st.sampled_from(["blue", "red", MAIL, "a", "sky", "BLUE", "joe@", "example.com", "\n", "."])
+_OF_MODELS = STRICT[STRICT.index("  - {name: rude") : STRICT.index("  - {name: refuses")]
+ONLY_PATTERNS = compile_sources([("s", STRICT.replace(_OF_MODELS, ""))], LABELS)
+
+
+@given(st.lists(WORDS, max_size=12))
+@settings(deadline=None)
+def test_what_a_guard_has_let_out_is_clean_under_its_own_rules(words: list[str]) -> None:
+    guarded = Guarded(CHAT, Plan(program=ONLY_PATTERNS), constant(0.0))
+    for event in (request("Hi"), *streamed(say([" ".join(words)]), step=7)):
+        guarded.send(event)
+    released = read_texts(CHAT, Came(sent=list(guarded.out.sent))).get("content/0/0", "")
+    rescoring = Rescoring({"chat": ONLY_PATTERNS}, Failing(), {})  # type: ignore[arg-type]
+    assessment = asyncio.run(rescoring.assess(said(released)))
+    assert msgspec.json.decode(assessment.report, type=Rescored).violations == ()
+
+
+def test_an_exchange_is_of_one_sample_of_the_other_or_of_both() -> None:
+    def found(stream: str, **route: Any) -> tuple[str, ...]:
+        made = Route(name="chat", match=None, upstream=None, **route)  # type: ignore[arg-type]
+        return _profiles(made, stream)
+
+    held, all_, some = GroundingSettings(), RescoreSettings(sample=1), RescoreSettings(sample=0.25)
+    assert found("s1") == ()
+    assert found("s1", grounding=held) == ("watchdog",)
+    assert found("s1", rescore=all_) == (RESCORE,)
+    assert found("s1", grounding=held, rescore=all_) == ("watchdog", RESCORE)
+    share = sum(bool(found(f"s{number}", rescore=some)) for number in range(4000)) / 4000
+    assert 0.2 < share < 0.3
+    (job,) = scoring_jobs(said("x"), (RESCORE,), 1, 1 << 20)
+    assert read_scoring_job(job) == (RESCORE, said("x"))
