@@ -109,7 +109,10 @@ class Witness:
         kept = _Kept(guard, surface, began, header, self._room)
 
         def placed(chain: str, sealed: Sealed) -> None:
-            self._thread.submit(self._put, _Due(kept, ledger.route, ledger.caller, chain, sealed, seal))
+            try:
+                self._thread.submit(self._put, _Due(kept, ledger.route, ledger.caller, chain, sealed, seal))
+            except RuntimeError:  # the process ends, and this exchange is the last to hear of it
+                self._told.evidence("dropped", ledger.stream)
 
         ledger.witness = placed
         return kept

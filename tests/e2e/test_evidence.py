@@ -83,6 +83,7 @@ async def test_evidence_reaches_the_keys_holder_and_no_word_of_it_stands_anywher
     assert any(path.name.endswith(".db") for path in written)
     for secret in SECRETS:
         assert secret not in metrics
+        assert secret not in proxy.text + control.text
         assert secret not in json.dumps(answer)
         leaks = [path for path in written if secret.encode() in path.read_bytes()]
         assert leaks == [], secret

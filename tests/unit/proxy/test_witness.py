@@ -141,6 +141,13 @@ def test_the_oldest_goes_to_make_room_and_is_counted(tmp_path: Path) -> None:
     assert bench.files()[-1].name.endswith(f"s5{ENDING}")
 
 
+def test_an_exchange_that_outlives_the_thread_ends_as_ever(tmp_path: Path) -> None:
+    bench = Bench(tmp_path)
+    bench.witness.close()
+    bench.run(Ledger("s1"))
+    assert (bench.told.heard, bench.files()) == ([("dropped", "s1")], [])
+
+
 def test_what_can_not_be_sealed_or_written_is_counted_and_costs_nobody_anything(tmp_path: Path) -> None:
     def broken(_: Witnessed) -> bytes:
         raise RuntimeError(CANARY)
