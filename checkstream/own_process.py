@@ -25,6 +25,8 @@ _MEMORY = 4 << 30
 _FILE = 1 << 30
 """Of each file that it writes."""
 _PART = 1 << 16
+_GONE_S = 5.0
+"""What has left its group may hold its pipes open for longer; nobody waits for that."""
 _SLACK_S = 10.0
 """Of a processor's time, beyond what the clock allows: some is used before a process has its bounds."""
 
@@ -89,13 +91,12 @@ class OwnProcesses:
                 code = await process.wait()
         except TimeoutError:
             return Ran(failure=f"not done within {most_s:.0f} s; try less of it, or the command by itself")
-        except _TooMuch:
-            return Ran(failure="more was said than a page can show; use the command by itself")
         finally:
             self._running.discard(process)
             _end(process.pid)
-            if process.returncode is None:
-                await process.wait()
+            await _ended(process)
+        if max(len(out), len(err)) > MOST_OUT:
+            return Ran(failure="more was said than a page can show; use the command by itself")
         return Ran(out=out, err=err, code=code)
 
     async def close(self) -> None:
@@ -104,8 +105,14 @@ class OwnProcesses:
             _end(process.pid)
 
 
-class _TooMuch(Exception):
-    """The command says too much."""
+async def _ended(process: asyncio.subprocess.Process) -> None:
+    """Wait until a process that was ended is gone. asyncio sees that only behind the end of what it has said."""
+    with contextlib.suppress(TimeoutError):
+        async with asyncio.timeout(_GONE_S):
+            for stream in (process.stdout, process.stderr):
+                while stream is not None and await stream.read(_PART):
+                    pass
+            await process.wait()
 
 
 def _end(pid: int) -> None:
@@ -128,7 +135,7 @@ def _bound(pid: int, most_s: float) -> None:
 async def _said(process: asyncio.subprocess.Process, text: bytes) -> tuple[bytes, bytes]:
     if process.stdin is None or process.stdout is None or process.stderr is None:
         return b"", b""
-    reading = asyncio.gather(_read(process.stdout), _read(process.stderr))
+    reading = asyncio.gather(*(_read(stream, process.pid) for stream in (process.stdout, process.stderr)))
     try:
         with contextlib.suppress(ConnectionError):  # it has read enough, and says why
             process.stdin.write(text)
@@ -137,15 +144,17 @@ async def _said(process: asyncio.subprocess.Process, text: bytes) -> tuple[bytes
         out, err = await reading
     finally:
         reading.cancel()
-        with contextlib.suppress(asyncio.CancelledError, _TooMuch):
+        with contextlib.suppress(asyncio.CancelledError):
             await reading
     return out, err
 
 
-async def _read(stream: asyncio.StreamReader) -> bytes:
+async def _read(stream: asyncio.StreamReader, pid: int) -> bytes:
+    """Return what is said, and end whoever says too much."""
     found = bytearray()
     while part := await stream.read(_PART):
-        found += part
-        if len(found) > MOST_OUT:
-            raise _TooMuch
+        if len(found) <= MOST_OUT:
+            found += part
+        else:
+            _end(pid)
     return bytes(found)
