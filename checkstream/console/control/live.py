@@ -30,7 +30,7 @@ class StoreTail:
     def __init__(self, telemetry: Telemetry) -> None:
         """Ask nothing yet."""
         self._telemetry = telemetry
-        self._stand = Stand(ends={}, heard_ms=0)
+        self._stand: Stand = {}
 
     def begin(self) -> None:
         """Go to where all chains stand.

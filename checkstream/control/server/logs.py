@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import msgspec
 
@@ -14,8 +14,6 @@ from checkstream.errors import AuditError
 
 MOST_LINKS = MOST_ITEMS
 """Records between one and its head: a delivery, which has one head of each chain, has no more."""
-_SLACK_MS = 60_000
-"""So far the clocks of two servers on one database may be apart."""
 
 Place = tuple[str, str, int]
 """Node, chain and number of a record."""
@@ -123,20 +121,14 @@ def rules_of(session: Session, places: Sequence[Place]) -> dict[Place, tuple[str
     return {place: tuple(rules) for place, rules in found.items()}
 
 
-class Stand(msgspec.Struct, frozen=True, kw_only=True):
-    """How far all chains had come at a moment."""
-
-    ends: dict[tuple[str, str], int]
-    """Node and chain -> number of its last record."""
-    heard_ms: int
-    """When the newest of them was heard of."""
+Stand = Mapping[tuple[str, str], int]
+"""How far all chains had come at a moment: node and chain -> number of its last record."""
 
 
 def stand(session: Session) -> Stand:
     """Return how far all chains have come."""
-    rows = session.execute("select node, chain, seq, heard_ms from chains")
-    ends = {(str(node), str(chain)): int(seq) for node, chain, seq, _ in rows}
-    return Stand(ends=ends, heard_ms=max((int(row[3]) for row in rows), default=0))
+    rows = session.execute("select node, chain, seq from chains")
+    return {(str(node), str(chain)): int(seq) for node, chain, seq in rows}
 
 
 def news(session: Session, since: Stand, most: int) -> tuple[list[Told], int, Stand]:
@@ -150,17 +142,13 @@ def news(session: Session, since: Stand, most: int) -> tuple[list[Told], int, St
     Returns:
         The records whose content has come; how many chains had more; and the stand to look from the next time.
     """
-    rows = session.execute(
-        "select node, chain, seq, heard_ms from chains where heard_ms >= ?", (since.heard_ms - _SLACK_MS,)
-    )
-    ends = dict(since.ends)
+    now = stand(session)
     found: list[Told] = []
     more = 0
-    for node, chain, seq, _ in rows:
-        before = ends.get((node, chain), 0)
-        if int(seq) <= before:
+    for (node, chain), seq in now.items():
+        before = since.get((node, chain), 0)
+        if seq <= before:
             continue
-        ends[node, chain] = int(seq)
         new = session.execute(
             f"select {_TOLD} {_FROM} where r.node = ? and r.chain = ? and r.seq > ? and r.stream != '' "
             "order by r.seq desc limit ?",
@@ -168,4 +156,4 @@ def news(session: Session, since: Stand, most: int) -> tuple[list[Told], int, St
         )
         more += len(new) > most
         found += [_told(row) for row in new[:most]]
-    return found, more, Stand(ends=ends, heard_ms=max((since.heard_ms, *(int(row[3]) for row in rows))))
+    return found, more, now
