@@ -88,7 +88,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
 def test_exchanges_come_live_are_found_reviewed_and_proved(site: Site, browser: Browser) -> None:
     eve, ana = site.seen_by(browser, "eve"), site.seen_by(browser, "ana")
     page = eve.page
-    expect(page.get_by_text("7", exact=True).first).to_be_visible()
+    expect(page.get_by_role("link", name="PII-001")).to_be_visible()
     page.get_by_role("link", name="Live").click()
     expect(page.locator("#state")).to_have_text("live")
     page.wait_for_timeout(600)  # until the first look has begun
