@@ -24,7 +24,7 @@ from torch.nn import functional
 
 from models.training.calibrate import rates
 from models.training.corpus import part_of
-from models.training.export import MODELS, put_entry, run, session
+from models.training.export import MODELS, put_entry, run, session, sigmoid
 from models.training.graph import Float
 from models.training.safety.assemble import corpus
 from models.training.safety.checks import Checked, checked
@@ -203,7 +203,7 @@ def build(folder: Path, seed: int, work: Path, models: Path = MODELS, most: int 
     innocent = benign(dev)
     calm = logits_of([text.text for text in innocent], files)
     highest = np.stack([[joined.logit(own.scores[:, : len(HARMS)]).max()] for own in calm])
-    chances = np.asarray(1 / (1 + np.exp(-highest)), np.float32)
+    chances = sigmoid(highest)
     found = strictest([rates(chances[own], [LABEL]) for own in kinds(innocent)])
     (files / "model.onnx").write_bytes(extended((files / "model.onnx").read_bytes(), joined))
     _enter(models, found)
@@ -223,7 +223,7 @@ def build(folder: Path, seed: int, work: Path, models: Path = MODELS, most: int 
 
 
 def _chances(own: Checked) -> Float:
-    return np.asarray(1 / (1 + np.exp(-own.scores[:, : len(HARMS)])), np.float32)
+    return sigmoid(own.scores[:, : len(HARMS)])
 
 
 def _enter(models: Path, found: Sequence[Mapping[str, object]]) -> None:

@@ -3,6 +3,7 @@
 import csv
 import gzip
 import json
+import shutil
 from pathlib import Path
 from random import Random
 
@@ -90,6 +91,32 @@ def test_a_model_is_built_calibrated_and_entered(pool: Path, tmp_path: Path, mon
     assert again == found, "a second run goes on where the first ended"
     went_on = build(pool, 3, tmp_path / "more", models, effort, start=models / "safety")
     assert went_on["gate"]["windows"] > 10, "a student that ships can be gone on from"
+
+
+@pytest.mark.nightly
+def test_any_harm_is_put_behind_the_model_that_ships(
+    pool: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from models.training.export import MODELS
+    from models.training.safety import together
+
+    monkeypatch.setattr(
+        "models.training.safety.assemble._GENERATED", {"harmful": 400, "innocent": 400, "safe answer": 2400}
+    )
+    models = tmp_path / "models"
+    shutil.copytree(MODELS, models, ignore=shutil.ignore_patterns("training", "*.md", "scoreboard*"))
+    (models / "safety" / "model.onnx").write_bytes(
+        together.nine((models / "safety" / "model.onnx").read_bytes()).SerializeToString()
+    )
+    found = together.build(pool, 3, tmp_path / "work", models, most=20)
+    entry = next(
+        each for each in json.loads((models / "manifest.json").read_text())["models"] if each["name"] == "safety"
+    )
+    assert entry["labels"] == [*HARMS, "any"]
+    assert {row["fpr"] for row in entry["rates"] if row["label"] == "any"} == {row["fpr"] for row in found["rates"]}
+    assert found["rates"]
+    again = together.build(pool, 3, tmp_path / "work", models, most=20)
+    assert again == found, "what is there gives way to the same"
 
 
 def test_the_loss_teaches_any_harm_where_no_label_is_known() -> None:
