@@ -27,7 +27,7 @@ from checkstream.core.terms import Stage, Verdict
 from checkstream.core.wire.surfaces import SURFACES
 from checkstream.errors import JobError, JobInvalid, ScoringError
 from checkstream.jobs.exchange import Exchange
-from checkstream.jobs.rescored import Rescored, Violation
+from checkstream.jobs.rescored import Rescored, Violation, cutoff_ms
 from checkstream.jobs.scoring import Assessment
 from checkstream.jobs.scoring import Scorer as JobScorer
 from checkstream.scoring.opening import open_session
@@ -73,7 +73,8 @@ class Rescoring:
             raise JobError(f"the answer could not be judged: {record.outcome}")
         judged = record.outcome in _JUDGED
         found = tuple(_told(each) for each in record.verdicts if judged and _condemns(each))
-        report = Rescored(judged=judged, violations=found, policies=record.policies)
+        cut_ms = cutoff_ms(found, exchange.ages)
+        report = Rescored(judged=judged, violations=found, cutoff_ms=cut_ms, policies=record.policies)
         return Assessment(risk=100.0 if found else 0.0, report=msgspec.json.encode(report))
 
     async def _run(self, program: Program, exchange: Exchange) -> do.StreamRecord:

@@ -212,6 +212,9 @@ class Dialogue(msgspec.Struct, frozen=True, kw_only=True):
     """From the request's context, edits carried out."""
     conversation: str = ""
     """The caller's name for it; empty: none was given."""
+    ages: Mapping[int, tuple[tuple[int, float], ...]] = {}
+    """Choice that a rule has stopped -> where in the model's text pieces of it began, and how long before the end each
+    had come, seconds."""
 
 
 class Recited(msgspec.Struct, frozen=True):

@@ -37,6 +37,9 @@ class Exchange(msgspec.Struct, frozen=True, kw_only=True):
     """From the request's context."""
     conversation: str = ""
     """Made by `conversation_key`; empty where the caller named none."""
+    ages: tuple[tuple[int, float], ...] = ()
+    """Of an answer that a rule has stopped: where pieces of it began, and how long before the end each had come,
+    seconds."""
 
     @property
     def characters(self) -> int:

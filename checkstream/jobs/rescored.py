@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
+from collections.abc import Sequence
+
 import msgspec
 
 RESCORE = "rescore"
@@ -23,12 +26,29 @@ class Violation(msgspec.Struct, frozen=True, kw_only=True):
     """`name@version` of the model that has scored; empty: none."""
 
 
+def cutoff_ms(violations: Sequence[Violation], ages: Sequence[tuple[int, float]]) -> float | None:
+    """Return how long before its end a stopped answer's first violation had come.
+
+    Args:
+        violations: Found in it.
+        ages: Where pieces of it began, ascending, and how long before the end each had come, seconds.
+    """
+    if not violations or not ages:
+        return None
+    first = min(each.start for each in violations)
+    place = max(bisect_right([start for start, _ in ages], first) - 1, 0)
+    return round(ages[place][1] * 1000, 3)
+
+
 class Rescored(msgspec.Struct, frozen=True, kw_only=True):
     """The report of one answer."""
 
     judged: bool
     """False: its prompt would be refused by now, so that nothing can be said of the answer."""
     violations: tuple[Violation, ...] = ()
+    cutoff_ms: float | None = None
+    """Of an answer that was stopped: how long before that the first of the violations had come; null: none had, or it
+    was not stopped. Where text before it was edited it is about so long."""
     policies: tuple[str, ...] = ()
     """`name@version` of those that judged."""
 

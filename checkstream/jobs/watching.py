@@ -84,6 +84,8 @@ class Watching:
         """Count an answer that was judged afresh; log what should not have left."""
         told = msgspec.json.decode(result.report, type=Rescored)
         self._metrics.rescored.of(result.route, told.result).inc()
+        if told.cutoff_ms is not None:
+            self._metrics.rescored_cutoff.of(result.route).observe(told.cutoff_ms / 1000)
         if told.violations:
             rules = sorted({each.rule_id for each in told.violations})[:_MOST_RULES]
             self._log.warning("rescored.violation", stream=result.stream, route=result.route, rules=rules)

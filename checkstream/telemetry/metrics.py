@@ -108,6 +108,9 @@ SPECS = (
     MetricSpec("checkstream_grounding_risk", "histogram", "Risk of scored answers, 0 to 100", _OF_ANSWERS, _RISKS),
     MetricSpec("checkstream_grounding_high_total", "counter", "Answers of a high risk", _OF_ANSWERS),
     MetricSpec("checkstream_rescored_total", "counter", "Released answers judged again", ("route", "result")),
+    MetricSpec(
+        "checkstream_rescored_cutoff_seconds", "histogram", "From what had left to the cut-off", ("route",), _WAITS
+    ),
     MetricSpec("checkstream_api_seconds", "histogram", "Time to answer at the API", ("path", "status"), _CALLS),
     MetricSpec("checkstream_conversations", "gauge", "Conversations of which something is known", common=True),
     MetricSpec("checkstream_conversation_alarms_total", "counter", "Requests whose conversation added up", ("route",)),
@@ -252,6 +255,7 @@ class Metrics:
         self.grounding_risk = Family(self._make(Histogram, "checkstream_grounding_risk"), 2)
         self.grounding_high = Family(self._make(Counter, "checkstream_grounding_high_total"), 2)
         self.rescored = Family(self._make(Counter, "checkstream_rescored_total"), 2)
+        self.rescored_cutoff = Family(self._make(Histogram, "checkstream_rescored_cutoff_seconds"), 1)
         self.api = Family(self._make(Histogram, "checkstream_api_seconds"), 2)
         self.conversations = self._make(Gauge, "checkstream_conversations")
         self.alarms = Family(self._make(Counter, "checkstream_conversation_alarms_total"), 1)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from deploy.grafana.model import Panel, Query, Row, quantile, rate
+from deploy.grafana.model import Panel, Query, Row, quantile, quantiles, rate
 
 _I = 'instance=~"$instance"'
 _R = f'{_I},route=~"$route"'
@@ -134,6 +134,14 @@ AFTER = Row(
             says="Released answers of the sample (`rescore`) by what came of judging them afresh. `violation`: "
             "something has left that rules would have kept; the log's `rescored.violation` names streams and rules.",
             queries=(Query(rate("checkstream_rescored_total", "route, result", _R), "{{route}} {{result}}"),),
+        ),
+        Panel(
+            title="From what had left to the cut-off",
+            says="Of stopped answers that were judged again: the time from the first violation that had left to the "
+            "stop. The objective is 0.5 s.",
+            queries=quantiles("checkstream_rescored_cutoff_seconds", _R),
+            unit="s",
+            steps=((None, "green"), (0.5, "red")),
         ),
         Panel(
             title="Answers of a high risk",

@@ -48,6 +48,12 @@ class Arrivals:
             del self._starts[1 : _MOST // 2 : 2]
             del self._moments[1 : _MOST // 2 : 2]
 
+    @property
+    def ages(self) -> tuple[tuple[int, float], ...]:
+        """Where text began that came at once, and how long ago that was, seconds."""
+        now = self._clock.now
+        return tuple((start, max(now - at, 0.0)) for start, at in zip(self._starts, self._moments, strict=True))
+
     def since(self, position: int) -> float:
         """Return how long ago the character at a position came, seconds; of one long ago it may be told a little more.
 

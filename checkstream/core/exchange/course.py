@@ -34,6 +34,7 @@ from checkstream.core.exchange.midstream.whole import WholeAnswer
 from checkstream.core.exchange.plan import Plan
 from checkstream.core.exchange.watch import Watch
 from checkstream.core.policy.program import RuleMeta
+from checkstream.core.terms import Channel
 from checkstream.core.wire.surface import Surface
 
 CHARS_PER_TOKEN = 4
@@ -256,7 +257,7 @@ class Course:
         """Write the record: nothing follows."""
         self.checking.close()
         self.watch.end()
-        self._look_whether_scored()
+        self._look_whether_scored(stopped=outcome == "stopped")
         remembered = self.prompt.remembered(outcome, self.writer.telling)
         record = self.ledger.record(
             surface=self.surface.name,
@@ -277,7 +278,7 @@ class Course:
         self.do(Record(record, "" if request is None else request.model))
         self.state = State.CLOSED
 
-    def _look_whether_scored(self) -> None:
+    def _look_whether_scored(self, *, stopped: bool) -> None:
         """Have what the caller has got scored, whole or not: of a part, too, the reader believes what it says."""
         if not self.plan.scored_chars or not self.given:
             return
@@ -286,7 +287,12 @@ class Course:
         if heard.too_long or sum(map(len, answers.values())) > self.plan.scored_chars:
             self.checking.degrade("answer_too_long_to_score")
         elif answers:
-            self.do(Enqueue(self.prompt.dialogue(answers)))
+            dialogue = self.prompt.dialogue(answers)
+            if stopped:
+                judges = {number: self.answer.judges.get(Channel("content", number)) for number in answers}
+                ages = {number: judge.arrivals.ages for number, judge in judges.items() if judge is not None}
+                dialogue = msgspec.structs.replace(dialogue, ages=ages)
+            self.do(Enqueue(dialogue))
 
 
 def _joined(said: msgspec.Raw | None, told: msgspec.Raw) -> msgspec.Raw:

@@ -160,6 +160,20 @@ async def test_a_classifier_that_does_not_answer_is_asked_again_later() -> None:
         await rescoring.assess(said("All is well."))
 
 
+@pytest.mark.parametrize(
+    ("ages", "cut_ms"),
+    [((), None), (((0, 0.9), (9, 0.75), (30, 0.02)), 750.0), (((0, 0.9), (30, 0.02)), 900.0), (((20, 0.5),), 500.0)],
+)
+async def test_of_a_stopped_answer_it_is_told_how_long_before_that_the_first_violation_had_come(
+    strict: Scorer, ages: tuple[tuple[int, float], ...], cut_ms: float | None
+) -> None:
+    stopped = msgspec.structs.replace(said(f"Write to {MAIL}. It is blue."), ages=ages)
+    told = msgspec.json.decode((await strict.assess(stopped)).report, type=Rescored)
+    assert told.cutoff_ms == cut_ms
+    clean = msgspec.json.decode((await strict.assess(msgspec.structs.replace(stopped, answer="Hi"))).report)
+    assert clean["cutoff_ms"] is None
+
+
 WORDS = st.sampled_from(["blue", "red", MAIL, "a", "sky", "BLUE", "joe@", "example.com", "\n", "."])
 _OF_MODELS = STRICT[STRICT.index("  - {name: rude") : STRICT.index("  - {name: refuses")]
 ONLY_PATTERNS = compile_sources([("s", STRICT.replace(_OF_MODELS, ""))], LABELS)

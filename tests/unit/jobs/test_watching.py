@@ -56,7 +56,11 @@ def test_answers_that_were_judged_again_are_counted_by_what_came_of_it_and_never
     found = Violation(
         rule_id="R-1", action="redact", confidence=1.0, start=3, end=9, triggers=("entity:EMAIL",), model=""
     )
-    reports = (Rescored(judged=True), Rescored(judged=False), *[Rescored(judged=True, violations=(found,))] * 2)
+    reports = (
+        Rescored(judged=True),
+        Rescored(judged=False),
+        *[Rescored(judged=True, violations=(found,), cutoff_ms=40.0)] * 2,
+    )
     for report in reports:
         made = Result(
             stream="s1", route="loud", scorer=RESCORE, version="1", risk=100.0 * bool(report.violations),
@@ -66,6 +70,7 @@ def test_answers_that_were_judged_again_are_counted_by_what_came_of_it_and_never
     text = metrics.render().decode()
     for result, count in (("clean", 1), ("unjudged", 1), ("violation", 2)):
         assert f'checkstream_rescored_total{{result="{result}",route="loud"}} {count}.0' in text
+    assert 'checkstream_rescored_cutoff_seconds_bucket{le="0.05",route="loud"} 2.0' in text
     assert "checkstream_grounding_risk_count" not in text
     assert "checkstream_grounding_high_total{" not in text
     lines = [msgspec.json.decode(line) for line in file.getvalue().splitlines()]

@@ -32,6 +32,9 @@ def test_each_character_came_when_its_text_came(steps: list[tuple[int, float]], 
     clock, arrivals, came = fed(steps)
     clock.now += later
     assert [arrivals.since(place) for place in range(len(came))] == [clock.now - moment for moment in came]
+    ages = arrivals.ages
+    assert [start for start, _ in ages] == sorted({start for start, _ in ages})
+    assert all(age == clock.now - came[start] for start, age in ages if start < len(came))
     assert arrivals.since(1 << 62) == clock.now - (came[-1] if came else 100.0)
 
 

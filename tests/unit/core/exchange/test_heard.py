@@ -166,3 +166,20 @@ def test_what_is_kept_is_bounded_unless_all_of_it_is_needed() -> None:
     for text in ("abc", "d", "e"):
         heard.feed(0, text)
     assert (heard.too_long, heard.text(0)) == (True, "abcde")
+
+
+@pytest.mark.parametrize(("word", "stopped"), [("forbidden", True), ("allowed", False)])
+def test_of_an_answer_that_was_stopped_it_is_told_when_its_pieces_had_come(word: str, stopped: bool) -> None:
+    rules = "  - {name: s, id: STOP-1, stage: [midstream], phrases: [forbidden], actions: [{type: stop}]}\n"
+    exchange = Exchange(CHAT, plan(rules, scored_chars=SCORED))
+    exchange.send(RequestReceived(request()))
+    exchange.send(UpstreamOpened(200, streaming=True))
+    for piece in ("One two. ", "Three four. ", f"It is {word}. "):
+        exchange.now += 0.25
+        exchange.send(UpstreamBytes(says(piece)))
+    exchange.send(UpstreamBytes(ends() + DONE))
+    exchange.send(UpstreamClosed())
+    dialogue = handed_over(exchange.out)
+    assert dialogue is not None
+    ages = {number: [(start, round(age, 3)) for start, age in told] for number, told in dialogue.ages.items()}
+    assert ages == ({0: [(0, 0.5), (9, 0.25), (21, 0.0)]} if stopped else {})
