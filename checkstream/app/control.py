@@ -131,7 +131,7 @@ async def serve_control(config: ControlConfig, log: Log) -> AsyncIterator[str]:
         reviewing = Reviewing(database, wall_ms, per_day=config.review_per_day, keep_days=config.retention_days)
         gate_runs = GateRuns(database, config.fleets, wall_ms)
         admission = Admission(streams=_REQUESTS, held_bytes=_HELD_BYTES)
-        drafting = open_drafting(config, database, acts, wall_ms)
+        drafting = await asyncio.to_thread(open_drafting, config, database, acts, wall_ms)
         if drafting is not None:
             stack.push_async_callback(drafting.trials.close)
         topics = (

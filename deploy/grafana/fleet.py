@@ -267,11 +267,6 @@ _TOLD = Row(
             queries=(Query(rate("checkstream_telemetry_attempts_total", "outcome", _I), "{{outcome}}"),),
         ),
         Panel(
-            title="Evidence",
-            says="Of exchanges, sealed and sent, by outcome. What is not sent: the node's log says why.",
-            queries=(Query(rate("checkstream_evidence_total", "outcome", _I), "{{outcome}}"),),
-        ),
-        Panel(
             title="Records",
             says="By outcome. Skipped ones stay in the node's own log, and the control server is told how many.",
             queries=(Query(rate("checkstream_telemetry_records_total", "outcome", _I), "{{outcome}}"),),

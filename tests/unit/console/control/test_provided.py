@@ -74,7 +74,7 @@ async def test_somebody_logs_in_with_the_name_and_the_role_that_the_provider_giv
         assert "HttpOnly" in cookie
         assert 590 <= int(cookie.partition("Max-Age=")[2].partition(";")[0]) <= 600, "it ends with the token"
         shown = await browser.get("fleets")
-        assert (shown.status, "Jane Doe" in shown.page, "risk_officer" in shown.page) == (200, True, True)
+        assert (shown.status, "Jane Doe" in shown.page, "risk officer" in shown.page) == (200, True, True)
         assert (await browser.post("logout", {})).status == 204
         assert (await browser.get("fleets")).status == 303
 
