@@ -91,14 +91,31 @@ def _route(
             quota=route.quota,
             body_bytes=route.body_bytes,
         )
-    limits = config.server.limits
     program = programs[route.policies]
+    return Route(
+        name=route.name,
+        match=route.match,
+        upstream=upstream,
+        surface=surface_of(route),
+        plan=_plan(route, config, program, upstream=upstream.name, titles=titles),
+        scorer=scorer,
+        policies=", ".join(program.packs),
+        grounding=route.grounding,
+        rescore=route.rescore,
+        origins=_origins(route),
+        quota=route.quota,
+        body_bytes=route.body_bytes,
+    )
+
+
+def _plan(route: RouteSettings, config: Config, program: Program, *, upstream: str, titles: Mapping[str, str]) -> Plan:
+    limits = config.server.limits
     kept = config.conversations
-    plan = Plan(
+    return Plan(
         program=program,
         models=titles,
         route=route.name,
-        upstream=upstream.name,
+        upstream=upstream,
         hold=HoldSettings(
             tokens=route.holdback.tokens,
             calm_tokens=route.holdback.calm_tokens,
@@ -134,20 +151,6 @@ def _route(
         recalls=kept is not None,
         recalls_texts=kept is not None and kept.texts,
         scored_chars=config.jobs.job_bytes if is_scored(route) else 0,
-    )
-    return Route(
-        name=route.name,
-        match=route.match,
-        upstream=upstream,
-        surface=surface_of(route),
-        plan=plan,
-        scorer=scorer,
-        policies=", ".join(program.packs),
-        grounding=route.grounding,
-        rescore=route.rescore,
-        origins=_origins(route),
-        quota=route.quota,
-        body_bytes=route.body_bytes,
     )
 
 

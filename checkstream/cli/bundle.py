@@ -47,19 +47,7 @@ def add_arguments(parser: Parser) -> None:
 
 
 def _add_makers(commands: Commands) -> None:
-    key = commands.add_parser(
-        "key",
-        help="make a key pair (Ed25519), or write the public key of one that stays where it is",
-        description="Make a key pair in PEM. With --at, nothing is made: the public key of that one is written.",
-    )
-    key.add_argument("name", metavar="NAME", help="whose it is")
-    key.add_argument("--to", metavar="DIR", type=Path, default=Path("keys"), help="folder (default: keys)")
-    key.add_argument(
-        "--at",
-        metavar="ADDRESS",
-        help="of the private key: `hsm:[ID][?label=TOKEN]` of PKCS#11, `awskms:KEY`, `gcpkms:VERSION`, "
-        f"`azurekms:VAULT/KEY` or `hv:KEY`; ${PASSPHRASE} is a token's PIN",
-    )
+    _add_key(commands)
     init = commands.add_parser(
         "init",
         help="say who may sign what, or say it anew",
@@ -118,6 +106,22 @@ def _add_makers(commands: Commands) -> None:
         "--refresh", action="store_true", help="say only that what is public is the newest; what is staged waits on"
     )
     publish.add_argument("--models", metavar="FILE", help="a models.yaml with models of your own")
+
+
+def _add_key(commands: Commands) -> None:
+    key = commands.add_parser(
+        "key",
+        help="make a key pair (Ed25519), or write the public key of one that stays where it is",
+        description="Make a key pair in PEM. With --at, nothing is made: the public key of that one is written.",
+    )
+    key.add_argument("name", metavar="NAME", help="whose it is")
+    key.add_argument("--to", metavar="DIR", type=Path, default=Path("keys"), help="folder (default: keys)")
+    key.add_argument(
+        "--at",
+        metavar="ADDRESS",
+        help="of the private key: `hsm:[ID][?label=TOKEN]` of PKCS#11, `awskms:KEY`, `gcpkms:VERSION`, "
+        f"`azurekms:VAULT/KEY` or `hv:KEY`; ${PASSPHRASE} is a token's PIN",
+    )
 
 
 def _few(text: str) -> int:
