@@ -219,6 +219,7 @@ class _Kept(Recording):
         if self.too_large:
             self.lines.clear()
             self.released.clear()
+            _give_back(self._room, self._share)  # its stream may stay open for hours
         return commands
 
     def _keep_released(self, data: bytes) -> None:
@@ -229,3 +230,4 @@ class _Kept(Recording):
 
 def _give_back(room: Callable[[int], bool], share: list[int]) -> None:
     room(-share[0])
+    share[0] = 0

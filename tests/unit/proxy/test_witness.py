@@ -10,7 +10,7 @@ import pytest
 
 from checkstream.audit.chain import Sealed
 from checkstream.core.commands import AnyCommand, Record, Score
-from checkstream.core.events import AnyEvent, RequestReceived, Scored
+from checkstream.core.events import AnyEvent, RequestReceived, Scored, UpstreamBytes, UpstreamOpened
 from checkstream.core.exchange.machine import machine_for
 from checkstream.core.transcript import decode
 from checkstream.proxy import recorder, witness
@@ -127,6 +127,30 @@ def test_a_long_exchange_and_one_for_which_there_is_no_room_are_counted_and_not_
     bench.witness.close()
     assert bench.told.heard == [("too_large", "s1"), ("overload", "s2"), ("sealed", "s3")]
     assert len(bench.files()) == 1
+
+
+@pytest.mark.parametrize(("room", "refused"), [(1 << 20, False), (1500, True)])
+def test_what_is_not_kept_takes_no_room_while_its_stream_is_open(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, room: int, *, refused: bool
+) -> None:
+    monkeypatch.setattr(recorder, "_EXCHANGE_BYTES", 2000)
+    monkeypatch.setattr(witness, "HELD_BYTES", room)
+    bench = Bench(tmp_path)
+    ledger = Ledger("s1")
+    guard = machine_for(CHAT, PLAN, digest, stream=ledger.stream)
+    still_open = bench.witness.follow(guard, CHAT, PLAN, ledger=ledger)
+    still_open.receive(request("Hello."), 1.0)
+    assert bench.witness._held > 0
+    still_open.receive(UpstreamOpened(200, streaming=True), 1.0)
+    for _ in range(30):
+        still_open.receive(UpstreamBytes(b": " + b"x" * 100 + b"\n\n"), 1.0)
+    assert isinstance(still_open, witness._Kept)
+    assert (still_open.too_large, still_open.refused, bench.witness._held) == (True, refused, 0)
+    bench.run(Ledger("s2"))
+    del still_open
+    bench.witness.close()
+    gc.collect()
+    assert (bench.told.heard, bench.witness._held) == ([("sealed", "s2")], 0)
 
 
 def test_the_oldest_goes_to_make_room_and_is_counted(tmp_path: Path) -> None:
