@@ -57,7 +57,7 @@ class Proof(msgspec.Struct, frozen=True, kw_only=True):
     after: tuple[str, ...] = ()
     """Of each record between it and the head, in order, the hash of the record by itself (`chain`), hex."""
     head: str = ""
-    """The head's line, base64; empty: none covers the record, or, where there is a `gap`, it is too far away."""
+    """The head's line, base64; empty: none covers the record, or, where there is a `gap`, no browser can walk to it."""
     key: str = ""
     """The public key, PEM; empty: there is none at hand."""
     gap: str = ""

@@ -18,12 +18,12 @@ from checkstream.control.server.database import Database, Session
 from checkstream.control.server.gate_runs import GateRun, GateRuns
 from checkstream.control.server.logs import news, rules_of, stand, told, vouched
 from checkstream.control.server.people import Asker
-from checkstream.control.telemetry.delivery import At, Count, Run
-from checkstream.control.telemetry.privacy import Privacy
+from checkstream.control.telemetry.delivery import At, Count, Run, Skipped
+from checkstream.control.telemetry.privacy import Privacy, run_of
 from checkstream.errors import ActConflicts, ThingUnknown
 from tests.evidence_stores import postgres
 from tests.records import CHAIN, KEY, OTHER_KEY, head, record, seal_all, start, stream, verdict
-from tests.telemetry_store import AT, Kept, database, kept, raw
+from tests.telemetry_store import AT, Kept, database, kept, pairs, raw
 
 __all__ = ["database", "kept", "postgres"]
 
@@ -112,6 +112,23 @@ def test_the_way_holds_over_records_that_stay_on_their_node_and_ends_where_one_i
     kept.do(lambda s: s.execute("delete from records where node = ? and seq = 4", (kept.node,)))
     assert kept.do(vouched, (kept.node, CHAIN, 2)).gap == "record 4 is missing"
     assert kept.do(told, (kept.node, CHAIN, 5)).prev is None
+
+
+def test_records_that_the_node_has_said_it_skips_are_no_sign_of_tampering_and_others_are(kept: Kept) -> None:
+    sealed = seal_all([start(), *(stream(n) for n in range(8))])
+    kept.send(sealed[:3], heads=raw(sealed[1]))
+    since, after = (At(seq=one.seq, hash=one.hash) for one in (sealed[2], sealed[5]))
+    run = run_of(CHAIN, after, pairs(sealed[6:]), Privacy())
+    skipped = Skipped(since=since, reason="too much waited")
+    kept.runs(msgspec.structs.replace(run, skipped=skipped, heads=raw(sealed[8])))
+    place = kept.node, CHAIN, 3
+    way = kept.do(vouched, place)
+    assert (way.head, way.after, way.gap) == ("", (), "record 4 was not sent: too much waited")
+    assert kept.do(vouched, (kept.node, CHAIN, 2)).gap == ""
+    assert kept.do(vouched, (kept.node, CHAIN, 7)).gap == ""
+    kept.do(lambda s: s.execute("delete from records where node = ? and seq = 8", (kept.node,)))
+    way = kept.do(vouched, place)
+    assert (bool(way.head), way.gap) == (True, "record 8 is missing")
 
 
 def test_a_head_of_a_key_that_nobody_has_named_vouches_for_nothing(kept: Kept) -> None:

@@ -120,7 +120,7 @@ async function prove(place) {
     tell("bad", sentence(`The record and its hash: ${error.message}`));
     return end("bad", "This record was changed after it was written. Do not rely on it.");
   }
-  if (!given.head && given.gap) return end("open", `A browser does not walk so far: ${given.gap}. Use the command below.`);
+  if (!given.head && given.gap) return end("open", `From here a browser can't walk to a signed head: ${given.gap}. Use the command below.`);
   if (!given.head) return end("open", "No head has been signed behind this record yet. A running process signs one each second: load this page anew.");
   let head;
   try {

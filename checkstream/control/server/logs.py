@@ -43,7 +43,7 @@ class Vouched(msgspec.Struct, frozen=True, kw_only=True):
     after: tuple[str, ...] = ()
     """Digest of each record between it and the head, in order."""
     head: str = ""
-    """As it stands in its file; empty: none has come."""
+    """As it stands in its file; empty: none has come, or, where there is a `gap`, there need be no way to it."""
     key: str = ""
     """Public key of the head, PEM; empty: the node has never named it."""
     gap: str = ""
@@ -95,10 +95,18 @@ def vouched(session: Session, place: Place) -> Vouched:
         "select seq, digest from records where node = ? and chain = ? and seq > ? and seq <= ? order by seq",
         (node, chain, seq, upto),
     )
-    missing = next((at for at, (number, _) in enumerate(rows, seq + 1) if number != at), seq + 1 + len(rows))
-    if missing <= upto:
-        return Vouched(head=line, key=key, gap=f"record {missing} is missing")
-    return Vouched(after=tuple(str(digest) for _, digest in rows), head=line, key=key)
+    missing = sorted({*range(seq + 1, upto + 1)} - {int(number) for number, _ in rows})
+    if not missing:
+        return Vouched(after=tuple(str(digest) for _, digest in rows), head=line, key=key)
+    of_gaps = session.execute(
+        "select first, last, reason from gaps where node = ? and chain = ? and first <= ? and last > ? order by first",
+        (node, chain, upto, seq),
+    )
+    gaps = {number: str(reason) for first, last, reason in of_gaps for number in missing if first <= number <= last}
+    unexplained = next((number for number in missing if number not in gaps), None)
+    if unexplained is not None:
+        return Vouched(head=line, key=key, gap=f"record {unexplained} is missing")
+    return Vouched(key=key, gap=f"record {missing[0]} was not sent: {gaps[missing[0]]}")
 
 
 def _key(session: Session, node: str, head: str) -> str:
