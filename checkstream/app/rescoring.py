@@ -23,7 +23,7 @@ from checkstream.core import events as on
 from checkstream.core.exchange.machine import machine_for
 from checkstream.core.exchange.plan import Plan
 from checkstream.core.policy.program import Program
-from checkstream.core.terms import Stage, Verdict
+from checkstream.core.terms import Stage, Verdict, keeps_back
 from checkstream.core.wire.surfaces import SURFACES
 from checkstream.errors import JobError, JobInvalid, ScoringError
 from checkstream.jobs.exchange import Exchange
@@ -33,8 +33,6 @@ from checkstream.jobs.scoring import Scorer as JobScorer
 from checkstream.scoring.opening import open_session
 from checkstream.scoring.scorer import Scorer
 
-_CONDEMNS = frozenset({"redact", "rewrite_span", "pseudonymise", "stop", "safe_mode", "reject"})
-"""Actions that would have kept what fired from leaving."""
 _NO_CAP = 1 << 30
 """What the proxy took in was within its own limits."""
 _TURN_WORK = 1000
@@ -127,7 +125,7 @@ class Rescoring:
 def _condemns(verdict: Verdict) -> bool:
     """Tell whether a verdict is that something of the answer should not have left."""
     enforced = verdict.mode == "enforce" and verdict.excepted_by is None
-    return enforced and verdict.stage is not Stage.INGRESS and verdict.action in _CONDEMNS
+    return enforced and verdict.stage is not Stage.INGRESS and keeps_back(verdict.action, verdict.stage)
 
 
 def _told(verdict: Verdict) -> Violation:

@@ -31,7 +31,20 @@ ANSWER_CHANNELS = ("content", "refusal", "reasoning", "tool_name", "tool_argumen
 STAGE_CHANNELS: Mapping[Stage, tuple[str, ...]] = MappingProxyType(
     {Stage.INGRESS: INGRESS_CHANNELS, Stage.MIDSTREAM: ANSWER_CHANNELS, Stage.EGRESS: ANSWER_CHANNELS}
 )
+_KEPT_BACK: Mapping[str, frozenset[str]] = MappingProxyType(
+    {
+        Stage.INGRESS: frozenset(
+            {"reject", "require_confirmation", "redact", "pseudonymise", "rewrite_span", "remove_message"}
+        ),
+        Stage.MIDSTREAM: frozenset({"redact", "rewrite_span", "stop", "safe_mode"}),
+    }
+)
 _SCANNED = frozenset(f"{stage}:{kind}" for stage, kinds in STAGE_CHANNELS.items() for kind in kinds)
+
+
+def keeps_back(action: str, stage: str) -> bool:
+    """Tell whether an action keeps text from going on as it came: `safe_mode` does where it cuts an answer."""
+    return action in _KEPT_BACK.get(stage, ())
 
 
 def unknown_of(scanned: Iterable[str]) -> list[str]:

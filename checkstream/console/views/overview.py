@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import msgspec
 
 from checkstream.console.totals import Moved, Quantiles, Ring
-from checkstream.control.telemetry.minutes import KEPT_BACK
+from checkstream.core.terms import keeps_back
 from checkstream.proxy.health import Status
 
 _SHARES = (0.5, 0.95, 0.99)
@@ -102,7 +102,7 @@ def overview(status: Status, ring: Ring, listen: str) -> Overview:
     """Return the view of a moment."""
     moved = ring.moved()
     fired = fired_of(moved)
-    kept = [each for each in fired if each.mode == "enforce" and each.action in KEPT_BACK]
+    kept = [each for each in fired if each.mode == "enforce" and keeps_back(each.action, each.stage)]
     return Overview(
         status=status,
         listen=listen,
@@ -152,7 +152,7 @@ def charts_of(ring: Ring) -> tuple[Chart, ...]:
         return round(count * 60 / slot.seconds, 3) if slot.seconds else 0.0
 
     def kept(labels: Mapping[str, str]) -> bool:
-        return labels["mode"] == "enforce" and labels["action"] in KEPT_BACK
+        return labels["mode"] == "enforce" and keeps_back(labels["action"], labels["stage"])
 
     traffic = Chart(
         title="Requests",

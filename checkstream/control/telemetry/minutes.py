@@ -30,16 +30,12 @@ from datetime import datetime
 
 from checkstream.audit.entries import PassEntry
 from checkstream.control.telemetry.records import Exchange, checked_of
-from checkstream.core.terms import Stage
+from checkstream.core.terms import Stage, keeps_back
 
 BOUNDS_MS = (0, 1, 2, 5, 10, 15, 25, 50, 100, 250, 500, 1000, 2500, 5000, 10_000, 30_000)
 """Bounds of the times that are told apart."""
-KEPT_BACK = frozenset(
-    {"reject", "require_confirmation", "stop", "redact", "pseudonymise", "rewrite_span", "remove_message"}
-)
-"""Actions by which text does not go on as it came."""
 HIGH = 70.0
-"""From here on a risk is high, 0 to 100: bands end at 34 and 69."""
+"""From here on a risk is high, 0 to 100, whatever a route does about it: bands end at 34 and 69."""
 _MILLION = 1_000_000
 
 
@@ -87,7 +83,7 @@ def _counts(exchange: Exchange) -> Counter[str]:
         counts["checked_us"] = round(checked_ms * 1000)
     for verdict in record.verdicts:
         counts[f"{'rule' if verdict.mode == 'enforce' else 'shadow'}:{verdict.rule_id}"] += 1
-        if verdict.mode == "enforce" and verdict.action in KEPT_BACK:
+        if verdict.mode == "enforce" and keeps_back(verdict.action, verdict.stage):
             counts["kept_prompts" if verdict.stage is Stage.INGRESS else "kept_answers"] += 1
         counts[f"confidence:{verdict.rule_id}"] += round(verdict.confidence * _MILLION)
         counts[f"confidence2:{verdict.rule_id}"] += round(verdict.confidence**2 * _MILLION)

@@ -15,6 +15,8 @@ def test_what_is_kept_back_is_what_enforced_rules_changed_or_stopped_apart_for_p
     for action, stage, mode, count in (
         ("redact", "midstream", "enforce", 3),
         ("stop", "midstream", "enforce", 1),
+        ("safe_mode", "midstream", "enforce", 2),
+        ("safe_mode", "ingress", "enforce", 6),
         ("redact", "midstream", "shadow", 9),
         ("reject", "ingress", "enforce", 4),
         ("log_event", "ingress", "enforce", 7),
@@ -30,7 +32,7 @@ def test_what_is_kept_back_is_what_enforced_rules_changed_or_stopped_apart_for_p
     metrics.tokens.of("chat", "m", "out").inc(70)
     ring.take(60, keyed(figures(metrics)))
     view = overview(status(), ring, "127.0.0.1:1")
-    assert (view.kept_answers, view.kept_prompts) == (4, 4)
+    assert (view.kept_answers, view.kept_prompts) == (6, 4)
     assert (view.requests, view.refused, view.failed, view.per_minute) == (11, 2, 1, 11)
     assert [(row.rule, row.mode, row.count) for row in view.fired[:2]] == [
         ("R-redact", "shadow", 9),

@@ -6,7 +6,7 @@ import itertools
 
 import pytest
 
-from checkstream.core.policy.action import AnyAction, InjectDisclaimer, SafeMode
+from checkstream.core.policy.action import Allow, AnyAction, InjectDisclaimer, SafeMode, holds_text
 from checkstream.core.policy.placing import (
     ACTION_STAGES,
     POSITION_STAGES,
@@ -16,7 +16,7 @@ from checkstream.core.policy.placing import (
     stages_of,
 )
 from checkstream.core.policy.syntax import load_policies
-from checkstream.core.terms import ANSWER_CHANNELS, INGRESS_CHANNELS, STAGE_CHANNELS, Stage
+from checkstream.core.terms import ANSWER_CHANNELS, INGRESS_CHANNELS, STAGE_CHANNELS, Stage, keeps_back
 
 NEEDED = {
     "constrain_tools": "allow: []",
@@ -52,6 +52,15 @@ def test_every_action_is_in_the_matrix() -> None:
     assert set(ACTION_STAGES) == {action.name for action in AnyAction.__args__}
     assert set(POSITION_STAGES) == {"start", "end", "after_sentence"}
     assert ACTION_STAGES["inject_disclaimer"] == POSITION_STAGES["end"]
+
+
+def test_what_keeps_text_back_is_what_it_waits_for_without_exceptions_and_changes_of_the_request() -> None:
+    for name, stage in itertools.product(ACTION_STAGES, Stage):
+        action = action_of(name)
+        waits = stage in ACTION_STAGES[name] and holds_text(action) and not isinstance(action, Allow)
+        changes_only_the_request = isinstance(action, SafeMode) and stage is Stage.INGRESS
+        assert keeps_back(name, stage) == (waits and not changes_only_the_request), (name, stage)
+    assert not keeps_back("redact", "elsewhere")
 
 
 def test_g08_the_whole_matrix_of_actions_and_stages() -> None:
