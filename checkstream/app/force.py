@@ -191,11 +191,11 @@ def load(read: Callable[[], Config], pointer: Pointer | None = None) -> Loaded:
     written = read()
     if pointer is None and written.bundles is not None and uses_bundle(written):
         pointer = current(written.bundles)  # once, so that base and candidate are of one moment
-    base = _loaded(written, pointer)
+    base = load_base(written, pointer)
     if pointer is None or pointer.candidate is None:
         return base
     try:
-        beside = _loaded(written, pointer.candidate.pointer)
+        beside = load_base(written, pointer.candidate.pointer)
     except (FaultyFile, ModelError) as error:
         return base.without_candidate(error)
     described = described_models(base.config.models)
@@ -208,8 +208,8 @@ def load(read: Callable[[], Config], pointer: Pointer | None = None) -> Loaded:
     )
 
 
-def _loaded(written: Config, pointer: Pointer | None) -> Loaded:
-    """Compile the policies of a configuration with one bundle.
+def load_base(written: Config, pointer: Pointer | None = None) -> Loaded:
+    """Compile the policies of a configuration with one bundle, and leave candidates alone. Blocks, as `load` does.
 
     Raises:
         ConfigError: as `load`.

@@ -15,7 +15,7 @@ from contextlib import asynccontextmanager
 
 import msgspec
 
-from checkstream.app.force import load, title_of
+from checkstream.app.force import load_base, title_of
 from checkstream.app.models import OpenModel, open_models
 from checkstream.config import Config
 from checkstream.core import commands as do
@@ -174,7 +174,7 @@ async def opened_rescoring(config: Config) -> AsyncIterator[dict[str, JobScorer]
     alone = msgspec.structs.replace(config, routes=tuple(routes.values()))
 
     def opened() -> tuple[dict[str, Program], tuple[OpenModel, ...]]:
-        loaded = load(lambda: alone)
+        loaded = load_base(alone)
         programs = {route.name: loaded.programs[route.policies] for route in loaded.config.routes}
         return programs, open_models(loaded.models, (), open_session)
 

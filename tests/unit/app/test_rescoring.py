@@ -14,22 +14,28 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from checkstream.app import rescoring
 from checkstream.app.background import _profiles
+from checkstream.app.following import Beside
+from checkstream.app.force import load
+from checkstream.app.models import open_models
 from checkstream.app.rescoring import Rescoring, opened_rescoring
-from checkstream.config import GroundingSettings, RescoreSettings, load_config
+from checkstream.config import BundleSettings, GroundingSettings, RescoreSettings, load_config
 from checkstream.core.exchange.plan import Plan
 from checkstream.core.policy.compile import compile_sources
-from checkstream.errors import ConfigError, JobError, JobInvalid, PolicyError, ScoringError
+from checkstream.errors import ConfigError, JobError, JobInvalid, ModelError, PolicyError, ScoringError
 from checkstream.jobs import Exchange, Message
 from checkstream.jobs.exchange import read_scoring_job, scoring_jobs
 from checkstream.jobs.rescored import RESCORE, Rescored
 from checkstream.jobs.scoring import Scorer
 from checkstream.proxy.accept import Route
 from checkstream.trial.exchange import Came, read_texts
+from tests.bundled import STOPS, World
 from tests.guarded import CHAT, LABELS
 from tests.playbook import Exchange as Guarded
 from tests.playbook import constant
 from tests.recordings import request, say, streamed
+from tests.unit.app.test_following import put
 
 LAX = """
 pack: {name: lax, version: 1.0.0}
@@ -148,6 +154,36 @@ async def test_policies_that_can_not_be_used_are_told_at_the_start(tmp_path: Pat
             pass
 
 
+async def test_a_candidate_whose_model_can_not_be_opened_stops_no_worker(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Only the base judges: a proxy goes on, too, where the candidate of a rollout can't be used."""
+
+    def refuse(_: object) -> Any:
+        raise ModelError("the file has another hash")
+
+    monkeypatch.setattr(rescoring, "open_session", refuse)
+    settings = BundleSettings(source="s", root="r", name="retail", dir=str(tmp_path / "node"))
+    reads = "{name: m, id: R-2, stage: [midstream], classifiers: [{name: lexicon.toxicity, threshold: 0.5}]"
+    base, beside = (
+        put(World(tmp_path / version), settings, rules, version=version).pointer
+        for version, rules in (("1", STOPS), ("2", f"{reads}, actions: [{{type: stop}}]}}"))
+    )
+    candidate = Beside(digest=beside.digest, weight=beside.weight, share=10, salt="ab")
+    here = msgspec.structs.replace(base, candidate=candidate)
+    (tmp_path / "node" / "current").write_bytes(msgspec.json.encode(here))
+    as_written = load_config(written(tmp_path, rescore={"sample": 1}))
+    routes = tuple(msgspec.structs.replace(route, policies=("bundle:chat",)) for route in as_written.routes)
+    config = msgspec.structs.replace(as_written, bundles=settings, routes=routes)
+    loaded = load(lambda: config)
+    assert loaded.candidate is not None
+    with pytest.raises(ConfigError, match="another hash"):
+        open_models(loaded.models, (), refuse)
+    async with opened_rescoring(config) as found:
+        told = await judged(found[RESCORE], "There is zero risk.")
+        assert [each.rule_id for each in told.violations] == ["R-1"]
+
+
 class Failing:
     def ask(self, *_: object, **__: object) -> Any:
         raise ScoringError("busy", reason="overload")
@@ -155,9 +191,9 @@ class Failing:
 
 async def test_a_classifier_that_does_not_answer_is_asked_again_later() -> None:
     program = compile_sources([("s", STRICT)], LABELS)
-    rescoring = Rescoring({"chat": program}, Failing(), {})  # type: ignore[arg-type]
+    judging = Rescoring({"chat": program}, Failing(), {})  # type: ignore[arg-type]
     with pytest.raises(JobError, match="overload"):
-        await rescoring.assess(said("All is well."))
+        await judging.assess(said("All is well."))
 
 
 @pytest.mark.parametrize(
@@ -186,8 +222,8 @@ def test_what_a_guard_has_let_out_is_clean_under_its_own_rules(words: list[str])
     for event in (request("Hi"), *streamed(say([" ".join(words)]), step=7)):
         guarded.send(event)
     released = read_texts(CHAT, Came(sent=list(guarded.out.sent))).get("content/0/0", "")
-    rescoring = Rescoring({"chat": ONLY_PATTERNS}, Failing(), {})  # type: ignore[arg-type]
-    assessment = asyncio.run(rescoring.assess(said(released)))
+    judging = Rescoring({"chat": ONLY_PATTERNS}, Failing(), {})  # type: ignore[arg-type]
+    assessment = asyncio.run(judging.assess(said(released)))
     assert msgspec.json.decode(assessment.report, type=Rescored).violations == ()
 
 
