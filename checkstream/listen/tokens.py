@@ -201,9 +201,13 @@ def _moment(claims: Mapping[str, Any], name: str) -> float | None:
     found = claims.get(name)
     if found is None:
         return None
-    if isinstance(found, bool) or not isinstance(found, int | float) or not math.isfinite(found):
+    try:
+        moment = math.nan if isinstance(found, bool) or not isinstance(found, int | float) else float(found)
+    except OverflowError:  # a whole number of hundreds of digits
+        moment = math.inf
+    if not math.isfinite(moment):
         raise TokenRefused(f"the token's `{name}` is no moment")
-    return float(found)
+    return moment
 
 
 def claimed(claims: Mapping[str, object], path: str) -> object:
