@@ -43,7 +43,6 @@ class Provider(msgspec.Struct, frozen=True):
     jwks_uri: str
     authorization_endpoint: str = ""
     token_endpoint: str = ""
-    end_session_endpoint: str = ""
     authorization_response_iss_parameter_supported: bool = False
 
 
@@ -228,7 +227,7 @@ def _read_provider(body: bytes, issuer: str) -> Provider:
     if found.issuer != issuer:
         raise ProviderUnusable(f"`{issuer}` calls itself `{found.issuer[:200]}`; write its `issuer` just so")
     local = Address(urlsplit(issuer).hostname or "", 0).loopback
-    for url in (found.jwks_uri, found.authorization_endpoint, found.token_endpoint, found.end_session_endpoint):
+    for url in (found.jwks_uri, found.authorization_endpoint, found.token_endpoint):
         if not url and url != found.jwks_uri:
             continue
         try:
