@@ -27,7 +27,10 @@ from checkstream.console.views.exchange import Row, row_of
 from checkstream.errors import AuditError
 from checkstream.listen import connection_of
 
-MOST_READERS = 8
+MOST_READERS = 32
+"""Pages that are open at once."""
+MOST_OF_ONE = 8
+"""Those of one person, so that nobody locks the others out."""
 LOOK_S = 0.5
 _WAITING = 64
 """Events that wait for a page; each is what one look has found."""
@@ -59,7 +62,8 @@ class Follower(Protocol):
 class _Reader:
     """One page that is open."""
 
-    def __init__(self, query: Query, drop: Callable[[], None]) -> None:
+    def __init__(self, whose: str, query: Query, drop: Callable[[], None]) -> None:
+        self.whose = whose
         self.query = query
         self.events: asyncio.Queue[bytes | None] = asyncio.Queue(_WAITING)
         self._drop = drop
@@ -105,10 +109,14 @@ class Live:
 
     async def stream(self, request: BaseRequest, query: Query) -> StreamResponse:
         """Send what is new of what is wanted, for as long as the page is there."""
+        person = self._shell.access.person(request)
+        whose = "" if person is None else person.name
+        if sum(reader.whose == whose for reader in self._readers) >= MOST_OF_ONE:
+            return Response(status=429, text=f"{MOST_OF_ONE} pages of yours are open already; close one\n")
         if len(self._readers) >= MOST_READERS:
-            return Response(status=429, text=f"{MOST_READERS} pages are open already; close one\n")
+            return Response(status=429, text=f"{MOST_READERS} pages are open already; try again later\n")
         transport = request.transport
-        reader = _Reader(query, transport.abort if transport is not None else _nothing)
+        reader = _Reader(whose, query, transport.abort if transport is not None else _nothing)
         self._readers.add(reader)
         connection_of(request).watch(reader.end, _nothing)
         try:

@@ -163,7 +163,7 @@ async def test_exchanges_come_as_they_end_to_whom_they_are_wanted_by(
 
 
 async def test_so_many_pages_may_be_open_and_room_comes_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(live, "MOST_READERS", 2)
+    monkeypatch.setattr(live, "MOST_OF_ONE", 2)
     async with asked(tmp_path) as (session, url):
         events_ = f"{url}/events"
         async with session.get(events_), session.get(events_), session.get(events_) as third:
@@ -178,7 +178,7 @@ async def test_so_many_pages_may_be_open_and_room_comes_back(tmp_path: Path, mon
 
 def test_who_reads_slowly_is_cut_off_and_waited_for_by_nobody() -> None:
     cut: list[str] = []
-    reader = live._Reader(Query(), lambda: cut.append("cut"))
+    reader = live._Reader("", Query(), lambda: cut.append("cut"))
     taken = [reader.put(b"event") for _ in range(live._WAITING + 2)]
     assert taken == [True] * live._WAITING + [False] * 2
     assert cut == ["cut"] * 2

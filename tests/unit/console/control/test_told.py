@@ -15,6 +15,7 @@ import msgspec
 import pytest
 
 from checkstream.audit.chain import linked, read_head
+from checkstream.console.serving import live
 from checkstream.control.telemetry.delivery import At, Run
 from checkstream.control.telemetry.privacy import Privacy
 from tests.console_control import attest, looking
@@ -37,6 +38,25 @@ async def test_an_empty_server_says_what_to_do(server: Server) -> None:
         assert "telemetry ship --config" in (await browser.get("")).page
         assert "privacy: aggregate" in (await browser.get("exchanges")).page
         assert "Nothing yet" in (await browser.get("live")).page
+
+
+async def test_nobody_locks_others_out_of_the_live_page(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(live, "MOST_OF_ONE", 1)
+    monkeypatch.setattr(live, "MOST_READERS", 2)
+    events = f"{server.url}/console/live/events"
+    gus, eve, rob = ({"authorization": f"Bearer {key_of(name)}"} for name in ("gus", "eve", "rob"))
+    async with (
+        aiohttp.ClientSession() as client,
+        client.get(events, headers=gus) as one,
+        client.get(events, headers=gus) as again,
+        client.get(events, headers=eve) as other,
+        client.get(events, headers=rob) as third,
+    ):
+        assert [each.status for each in (one, again, other, third)] == [200, 429, 200, 429]
+        assert (await again.text(), await third.text()) == (
+            "1 pages of yours are open already; close one\n",
+            "2 pages are open already; try again later\n",
+        )
 
 
 async def test_the_overview_counts_what_all_nodes_tell_and_what_one_of_them_does(server: Server) -> None:
