@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from checkstream.audit.chain import GENESIS, Head, Sealed, head_message, seal, write_head
-from checkstream.audit.entries import AnyEntry, RotateEntry, StartEntry, StopEntry, StreamEntry
+from checkstream.audit.entries import AnyEntry, RescoredEntry, RotateEntry, StartEntry, StopEntry, StreamEntry
 from checkstream.audit.keys import AuditKey
 from checkstream.audit.segments import segment_name
 from checkstream.core.commands import FindingDigest, StreamRecord
@@ -64,6 +64,15 @@ def record(*, findings: int = 1, verdicts: tuple[Verdict, ...] = (verdict(),), a
 
 def stream(number: int = 1, route: str = "chat") -> StreamEntry:
     return StreamEntry(stream=f"s{number}", route=route, caller="app1", record=record())
+
+
+def rescored(
+    number: int = 1, route: str = "chat", *, violated: bool = False, cutoff_ms: float | None = None
+) -> RescoredEntry:
+    return RescoredEntry(
+        stream=f"s{number}", route=route, caller="app1", result="violation" if violated else "clean",
+        rules=("BLUE-1",) if violated else (), cutoff_ms=cutoff_ms, policies=("strict@1.0.0",),
+    )  # fmt: skip
 
 
 def start() -> StartEntry:

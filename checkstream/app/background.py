@@ -91,6 +91,7 @@ def exchanges(dialogue: Dialogue, stream: str, route: Route, caller: str | None)
         yield Exchange(
             stream=stream if not choice else f"{stream}/{choice}",
             route=route.name,
+            caller=caller,
             surface="" if route.surface is None else route.surface.name,
             model=dialogue.model,
             policies=() if route.plan is None else route.plan.program.packs,

@@ -10,14 +10,16 @@ import asyncio
 import hashlib
 import json
 import time
-from collections.abc import AsyncIterator, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import asynccontextmanager
 
 import msgspec
 
 from checkstream.app.force import load_base, title_of
 from checkstream.app.models import OpenModel, open_models
-from checkstream.config import Config
+from checkstream.app.parts import open_journal
+from checkstream.audit.entries import RescoredEntry
+from checkstream.config import Config, RouteSettings
 from checkstream.core import commands as do
 from checkstream.core import events as on
 from checkstream.core.exchange.machine import machine_for
@@ -25,13 +27,14 @@ from checkstream.core.exchange.plan import Plan
 from checkstream.core.policy.program import Program
 from checkstream.core.terms import Stage, Verdict, keeps_back
 from checkstream.core.wire.surfaces import SURFACES
-from checkstream.errors import JobError, JobInvalid, ScoringError
+from checkstream.errors import AuditError, ConfigError, JobError, JobInvalid, ScoringError
 from checkstream.jobs.exchange import Exchange
 from checkstream.jobs.rescored import Rescored, Violation, cutoff_ms
 from checkstream.jobs.scoring import Assessment
 from checkstream.jobs.scoring import Scorer as JobScorer
 from checkstream.scoring.opening import open_session
 from checkstream.scoring.scorer import Scorer
+from checkstream.telemetry.logs import Log
 
 _NO_CAP = 1 << 30
 """What the proxy took in was within its own limits."""
@@ -72,7 +75,9 @@ class Rescoring:
         judged = record.outcome in _JUDGED
         found = tuple(_told(each) for each in record.verdicts if judged and _condemns(each))
         cut_ms = cutoff_ms(found, exchange.ages)
-        report = Rescored(judged=judged, violations=found, cutoff_ms=cut_ms, policies=record.policies)
+        report = Rescored(
+            caller=exchange.caller, judged=judged, violations=found, cutoff_ms=cut_ms, policies=record.policies
+        )
         return Assessment(risk=100.0 if found else 0.0, report=msgspec.json.encode(report))
 
     async def _run(self, program: Program, exchange: Exchange) -> do.StreamRecord:
@@ -166,7 +171,7 @@ async def opened_rescoring(config: Config) -> AsyncIterator[dict[str, JobScorer]
     routes = {
         route.name: msgspec.structs.replace(route, policies=route.rescore.policies or route.policies)
         for route in config.routes
-        if route.rescore is not None and route.rescore.sample
+        if route.rescore is not None and _is_rescored(route)
     }
     if not routes:
         yield {}
@@ -186,3 +191,44 @@ async def opened_rescoring(config: Config) -> AsyncIterator[dict[str, JobScorer]
         yield {"rescore": JobScorer(version=rescoring.version, assess=rescoring.assess)}
     finally:
         await scorer.close()
+
+
+@asynccontextmanager
+async def opened_record(config: Config, log: Log) -> AsyncIterator[Callable[[RescoredEntry], None] | None]:
+    """Give what puts answers that were judged afresh on record, in an audit chain of this process; None: nothing does.
+
+    Nothing does where no route asks for it, or where the folder can't be written: answers are judged and counted all
+    the same, and the log says that the control server will not hear of it.
+    """
+    if not any(map(_is_rescored, config.routes)):
+        yield None
+        return
+    try:
+        _, journal = await asyncio.to_thread(open_journal, config.audit, "worker")
+    except (AuditError, ConfigError) as error:
+        log.warning("rescored.unrecorded", detail=str(error))
+        yield None
+        return
+    told = False
+
+    def record(entry: RescoredEntry) -> None:
+        nonlocal told
+        try:
+            journal.append(entry)
+        except AuditError as error:
+            if not told:
+                log.warning("rescored.unrecorded", detail=str(error))
+            told = True
+
+    try:
+        yield record
+    finally:
+        try:
+            await journal.aclose()
+        except AuditError as error:
+            if not told:
+                log.warning("rescored.unrecorded", detail=str(error))
+
+
+def _is_rescored(route: RouteSettings) -> bool:
+    return route.rescore is not None and route.rescore.sample > 0

@@ -14,7 +14,7 @@ from checkstream.app.api import GateFolder, serve_api
 from checkstream.app.evidence_search import open_search
 from checkstream.app.measuring import serve_metrics
 from checkstream.app.profiles import profiles, scorers
-from checkstream.app.rescoring import opened_rescoring
+from checkstream.app.rescoring import opened_record, opened_rescoring
 from checkstream.app.verifiers import Verifiers, open_verifiers
 from checkstream.config import Address, Config, JobsSettings, reveal
 from checkstream.config.identity import TlsSettings
@@ -98,6 +98,7 @@ async def run_worker(
             open_verifiers(config.verifier, config.models) as verifiers,
             open_search(config) as evidence,
             opened_rescoring(config) as rescorers,
+            opened_record(config, log) as record,
             _api(config, api_at, verifiers, gate, metrics=metrics, log=log) as api,
             _metrics(metrics, metrics_at, config.server.admin_tls, log) as address,
         ):
@@ -106,7 +107,7 @@ async def run_worker(
                 queue,
                 {"score": Scoring(known, reactions), "webhook": WebhookCaller(hooks_of(config))},
                 settings_of(config.jobs),
-                Watching(metrics, log, reactions),
+                Watching(metrics, log, reactions, record),
             )
             log.info("working", store=config.jobs.store, profiles=sorted(known), metrics=address, api=api)
             await worker.run(stop)

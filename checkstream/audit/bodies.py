@@ -140,6 +140,9 @@ class Body(msgspec.Struct, frozen=True, kw_only=True):
     path: str = ""
     status: int = 0
     dropped_bytes: int = 0
+    result: str = ""
+    rules: tuple[str, ...] = ()
+    cutoff_ms: str | int | None = None
     accepted: bool = True
     policies: tuple[str, ...] = ()
     who: str = ""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 import msgspec
 
 from checkstream.core.commands import StreamRecord
@@ -27,6 +29,23 @@ class PassEntry(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind", tag
     method: str
     path: str
     status: int
+
+
+class RescoredEntry(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind", tag="rescored"):
+    """A released answer was judged afresh by a worker. Its exchange has a record of its own, in another chain."""
+
+    stream: str
+    """Id of the exchange; of another choice than the first with `/` and its number behind."""
+    route: str
+    caller: str | None
+    result: Literal["clean", "violation", "unjudged"]
+    rules: tuple[str, ...]
+    """Ids of those that fired in what has left."""
+    cutoff_ms: float | None
+    """Of an answer that was stopped: how long before that the first of the violations had come; None: none had, or it
+    was not stopped."""
+    policies: tuple[str, ...]
+    """`name@version` of those that judged."""
 
 
 class StartEntry(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind", tag="start"):
@@ -90,5 +109,15 @@ class ActEntry(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind", tag=
     detail: dict[str, str]
 
 
-AnyEntry = StreamEntry | PassEntry | StartEntry | ReloadEntry | RotateEntry | RepairEntry | StopEntry | ActEntry
-KINDS = frozenset({"start", "stream", "pass", "reload", "rotate", "repair", "stop", "act"})
+AnyEntry = (
+    StreamEntry
+    | PassEntry
+    | RescoredEntry
+    | StartEntry
+    | ReloadEntry
+    | RotateEntry
+    | RepairEntry
+    | StopEntry
+    | ActEntry
+)
+KINDS = frozenset({"start", "stream", "pass", "rescored", "reload", "rotate", "repair", "stop", "act"})

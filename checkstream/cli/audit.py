@@ -143,7 +143,7 @@ class _Entry(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def rules(self) -> tuple[str, ...]:
-        return self.body.record.rules
+        return self.body.record.rules or self.body.rules
 
 
 def _show(args: argparse.Namespace) -> int:
@@ -210,6 +210,10 @@ def _row(entry: _Entry) -> tuple[str, ...]:
             what = ", ".join((counted(len(told.findings), "finding"), *counts, *told.degradations))
             what += f", {counted(told.conversation.turns, 'turn')}" if told.conversation.id else ""
             what += ", for the conversation" if told.conversation.rules else ""
+        case "rescored":
+            what = "judged again: " + body.result
+            if body.cutoff_ms is not None:
+                what += f", {short(str(body.cutoff_ms))} ms before the stop"
         case "pass":
             what = f"{body.method} {body.path}"
         case "repair":

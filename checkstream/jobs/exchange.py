@@ -25,6 +25,8 @@ class Exchange(msgspec.Struct, frozen=True, kw_only=True):
     stream: str
     """Id of the exchange; of another choice than the first with `/` and its number behind."""
     route: str
+    caller: str | None = None
+    """Name as configured; None: callers have none."""
     surface: str
     model: str = ""
     language: str = ""

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Sequence
+from typing import Literal
 
 import msgspec
 
 RESCORE = "rescore"
 """What the scorer is called beside the profiles of evidence."""
+
+_MOST_RULES = 20
 
 
 class Violation(msgspec.Struct, frozen=True, kw_only=True):
@@ -43,6 +46,9 @@ def cutoff_ms(violations: Sequence[Violation], ages: Sequence[tuple[int, float]]
 class Rescored(msgspec.Struct, frozen=True, kw_only=True):
     """The report of one answer."""
 
+    caller: str | None = None
+    """Whose answer it is, as configured; null: callers have no names."""
+
     judged: bool
     """False: its prompt would be refused by now, so that nothing can be said of the answer."""
     violations: tuple[Violation, ...] = ()
@@ -53,6 +59,11 @@ class Rescored(msgspec.Struct, frozen=True, kw_only=True):
     """`name@version` of those that judged."""
 
     @property
-    def result(self) -> str:
+    def result(self) -> Literal["clean", "violation", "unjudged"]:
         """As metrics count it."""
         return "unjudged" if not self.judged else "violation" if self.violations else "clean"
+
+    @property
+    def rules(self) -> tuple[str, ...]:
+        """Ids of the rules that fired, the first few of very many."""
+        return tuple(sorted({each.rule_id for each in self.violations})[:_MOST_RULES])

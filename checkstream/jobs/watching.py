@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import msgspec
 
+from checkstream.audit.entries import RescoredEntry
 from checkstream.errors import StoreFailed
 from checkstream.jobs.feeder import Dropped
 from checkstream.jobs.reaction import Reaction, is_high
@@ -16,17 +17,29 @@ from checkstream.jobs.worker import WorkerEnding
 from checkstream.telemetry.logs import Log
 from checkstream.telemetry.metrics import Metrics
 
-_MOST_RULES = 20
-
 
 class Watching:
     """Counts and logs for feeder and worker; from any thread."""
 
-    def __init__(self, metrics: Metrics, log: Log, reactions: Mapping[str, Reaction]) -> None:
-        """Write to `metrics` and `log`; `reactions`, by route, say what counts as high and where it is told."""
+    def __init__(
+        self,
+        metrics: Metrics,
+        log: Log,
+        reactions: Mapping[str, Reaction],
+        record: Callable[[RescoredEntry], None] | None = None,
+    ) -> None:
+        """Write to `metrics` and `log`.
+
+        Args:
+            metrics: Where all is counted.
+            log: Where people read.
+            reactions: By route, what counts as high and where it is told.
+            record: Hears of each answer that was judged afresh, once its result is stored; None: nobody does.
+        """
         self._metrics = metrics
         self._log = log
         self._reactions = reactions
+        self._record = record
         self._lock = threading.Lock()
         self._failing = False
 
@@ -81,14 +94,19 @@ class Watching:
             self._log.info("jobs.store_works")
 
     def _rescored(self, result: Result) -> None:
-        """Count an answer that was judged afresh; log what should not have left."""
+        """Count an answer that was judged afresh and put it on record; log what should not have left."""
         told = msgspec.json.decode(result.report, type=Rescored)
         self._metrics.rescored.of(result.route, told.result).inc()
         if told.cutoff_ms is not None:
             self._metrics.rescored_cutoff.of(result.route).observe(told.cutoff_ms / 1000)
         if told.violations:
-            rules = sorted({each.rule_id for each in told.violations})[:_MOST_RULES]
-            self._log.warning("rescored.violation", stream=result.stream, route=result.route, rules=rules)
+            self._log.warning("rescored.violation", stream=result.stream, route=result.route, rules=told.rules)
+        if self._record is not None:
+            entry = RescoredEntry(
+                stream=result.stream, route=result.route, caller=told.caller, result=told.result, rules=told.rules,
+                cutoff_ms=told.cutoff_ms, policies=told.policies,
+            )  # fmt: skip
+            self._record(entry)
 
     def _scored(self, outcome: Finished) -> None:
         result = outcome.result

@@ -11,6 +11,8 @@ from typing import Any
 
 import pytest
 
+from checkstream.audit.chain import read
+from checkstream.audit.verify import verify
 from tests.e2e.harness import Llm, Process, Proxy, RawCaller, config, http, running, until
 
 POLICY = """
@@ -212,3 +214,12 @@ def test_what_has_left_is_judged_again_by_stricter_policies_and_counted(llm: Llm
     assert [each["rule_id"] for each in report[1]["violations"]] == ["BLUE-1"]
     assert report[0]["violations"] == []
     assert found[1][0] != headers["x-checkstream-stream"] == found[0][0]
+    log = [
+        read(line) for file in sorted((tmp_path / "audit").glob("*.jsonl")) for line in file.read_bytes().splitlines()
+    ]
+    told = {each.body["stream"]: each for each in log if each.kind == "rescored"}
+    assert {stream: (each.body["result"], each.body["rules"]) for stream, each in told.items()} == {
+        found[0][0]: ("clean", []), found[1][0]: ("violation", ["BLUE-1"]),
+    }  # fmt: skip
+    assert not {each.chain for each in told.values()} & {each.chain for each in log if each.kind == "stream"}
+    assert [report.bad for report in verify(tmp_path / "audit")] == [None, None]

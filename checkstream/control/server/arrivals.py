@@ -12,7 +12,7 @@ from collections.abc import Collection, Mapping, Sequence
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
 from checkstream.audit.chain import Head, write_head
-from checkstream.audit.entries import StreamEntry
+from checkstream.audit.entries import RescoredEntry, StreamEntry
 from checkstream.audit.keys import PublicKey
 from checkstream.control.server.database import Session
 from checkstream.control.server.ingest import Item, Taken, take
@@ -20,7 +20,7 @@ from checkstream.control.server.tables import note_event
 from checkstream.control.server.tally import OTHER
 from checkstream.control.telemetry.delivery import MOST_CHAINS, At, Count, Delivery, Received, Run
 from checkstream.control.telemetry.minutes import Minutes, moment_of
-from checkstream.control.telemetry.records import Exchange, checked_of, exchange_of, latency_of
+from checkstream.control.telemetry.records import Exchange, checked_of, counted_of, latency_of
 from checkstream.errors import RequestInvalid
 
 _SKEW_MS = 5_000
@@ -195,11 +195,13 @@ class _Arrival:
         decisions: list[tuple[object, ...]] = []
         counted = Minutes()
         for item in items:
-            exchange = None if item.record is None else exchange_of(item.record)
+            told = None if item.record is None else counted_of(item.record)
+            exchange = None if isinstance(told, RescoredEntry) else told
             at_ms = self._moment(item)
             records.append((self._node, chain, *_row(item, exchange, at_ms)))
+            if told is not None:
+                counted.add(at_ms // 60_000, told)
             if exchange is not None:
-                counted.add(at_ms // 60_000, exchange)
                 decisions += [(self._node, chain, item.seq, *row) for row in _decisions(exchange, at_ms)]
         _put(self._session, "records", _RECORD, records)
         _put(self._session, "decisions", _DECISION, decisions)

@@ -16,6 +16,9 @@ A name says what is counted, and all counts of one name add up:
 `held:MS`            exchanges of which released text was held longest for at most so many milliseconds, and longer
                      than the bound before; `held:inf` for longer than all
 `held_us`            microseconds: the sum of these times
+`rescored`           answers that were judged afresh; `violated` those of which something had left that rules keep,
+                     `unjudged` those of which nothing could be said, which are not among the first
+`cutoff:MS`          such answers that were stopped, by the time from the first violation that had left to the stop
 `checked:MS`         exchanges that asked classifiers, by the longest time that an answer took, as above; `checked_us`
                      their sum
 ==================== ===========================================================================================
@@ -28,8 +31,8 @@ from collections import Counter
 from collections.abc import Iterator
 from datetime import datetime
 
-from checkstream.audit.entries import PassEntry
-from checkstream.control.telemetry.records import Exchange, checked_of
+from checkstream.audit.entries import PassEntry, RescoredEntry
+from checkstream.control.telemetry.records import Counted, checked_of
 from checkstream.core.terms import Stage, keeps_back
 
 BOUNDS_MS = (0, 1, 2, 5, 10, 15, 25, 50, 100, 250, 500, 1000, 2500, 5000, 10_000, 30_000)
@@ -61,19 +64,21 @@ class Minutes:
         """Nothing has been counted."""
         self._counts: Counter[tuple[int, str, str]] = Counter()
 
-    def add(self, minute: int, exchange: Exchange) -> None:
-        """Count an exchange."""
-        for name, count in _counts(exchange).items():
-            self._counts[minute, exchange.route, name] += count
+    def add(self, minute: int, told: Counted) -> None:
+        """Count an exchange, or an answer that was judged afresh."""
+        for name, count in _counts(told).items():
+            self._counts[minute, told.route, name] += count
 
     def __iter__(self) -> Iterator[tuple[int, str, str, int]]:
         return ((*key, count) for key, count in sorted(self._counts.items()) if count)
 
 
-def _counts(exchange: Exchange) -> Counter[str]:
-    if isinstance(exchange, PassEntry):
+def _counts(told: Counted) -> Counter[str]:
+    if isinstance(told, PassEntry):
         return Counter({"passed": 1})
-    record = exchange.record
+    if isinstance(told, RescoredEntry):
+        return _rescored(told)
+    record = told.record
     counts = Counter({"exchanges": 1, f"outcome:{record.outcome}": 1, f"action:{record.action}": 1})
     counts["degraded"] = bool(record.degradations)
     counts[f"held:{bound_of(record.held_ms)}"] = 1
@@ -94,6 +99,15 @@ def _counts(exchange: Exchange) -> Counter[str]:
         counts[f"scored:{profile}"] += 1
         counts[f"high:{profile}"] += risk >= HIGH
         counts[f"risk:{profile}"] += round(risk * 1000)
+    return counts
+
+
+def _rescored(told: RescoredEntry) -> Counter[str]:
+    if told.result == "unjudged":
+        return Counter({"unjudged": 1})
+    counts = Counter({"rescored": 1, "violated": int(told.result == "violation")})
+    if told.cutoff_ms is not None:
+        counts[f"cutoff:{bound_of(told.cutoff_ms)}"] = 1
     return counts
 
 

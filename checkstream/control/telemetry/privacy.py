@@ -9,7 +9,8 @@ full_      that; what was asked and answered goes another way, sealed (`evidence
 evidence
 ========== ===========================================================================================
 
-Records that are of no exchange (a start, a reload, a stop) always leave: without them nobody could tell whether a node
+An answer that was judged afresh is told of as its exchange is. Records that are of no exchange (a start, a reload, a
+stop) always leave: without them nobody could tell whether a node
 was silent or off.
 """
 
@@ -23,7 +24,7 @@ from checkstream.audit.chain import Record
 from checkstream.config import Told
 from checkstream.control.telemetry.delivery import At, Count, Link, Run, Skipped
 from checkstream.control.telemetry.minutes import Minutes, minute_of
-from checkstream.control.telemetry.records import digest_of, exchange_of
+from checkstream.control.telemetry.records import SOMEBODYS, counted_of, digest_of
 
 STRICTNESS: tuple[Told, ...] = ("none", "aggregate", "decisions", "full_evidence")
 """From the one that tells least."""
@@ -73,14 +74,14 @@ def run_of(
         link = Link(digest=digest_of(record), hash=record.hash, seq=record.seq)
         items.append(msgspec.Raw(msgspec.json.encode(link)))
         minute = minute_of(record.time)
-        if mode != "none" and minute is not None and (exchange := exchange_of(record)) is not None:
-            counted.add(minute, exchange)
+        if mode != "none" and minute is not None and (told := counted_of(record)) is not None:
+            counted.add(minute, told)
     counts = tuple(Count(minute=minute, route=route, name=name, count=count) for minute, route, name, count in counted)
     return Run(chain=chain, after=after, items=tuple(items), counts=counts, skipped=skipped)
 
 
 def _mode(record: Record, privacy: Privacy) -> Told:
-    if record.kind not in ("stream", "pass"):
+    if record.kind not in SOMEBODYS:
         return "decisions"
     route, caller = record.body.get("route"), record.body.get("caller")
     if not isinstance(route, str) or not isinstance(caller, str | None):

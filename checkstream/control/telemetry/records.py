@@ -5,11 +5,14 @@ from __future__ import annotations
 import msgspec
 
 from checkstream.audit.chain import Record, record_digest
-from checkstream.audit.entries import PassEntry, StreamEntry
+from checkstream.audit.entries import PassEntry, RescoredEntry, StreamEntry
 from checkstream.core.commands import StreamRecord
 from checkstream.core.terms import Verdict
 
 Exchange = StreamEntry | PassEntry
+Counted = Exchange | RescoredEntry
+SOMEBODYS = frozenset({"stream", "pass", "rescored"})
+"""Kinds of records that are of a route and a caller, who have a word in what leaves."""
 _MOST_MS = 1e12
 
 
@@ -46,3 +49,14 @@ def exchange_of(record: Record) -> Exchange | None:
         if not (times_hold and risks_hold and all(0 <= verdict.confidence <= 1 for verdict in told.verdicts)):
             return None  # a fraction is written as text, which can say anything
     return exchange
+
+
+def counted_of(record: Record) -> Counted | None:
+    """Return what a record counts for: an exchange, or an answer that was judged afresh; None: for nothing."""
+    if record.kind != "rescored":
+        return exchange_of(record)
+    try:
+        judged = msgspec.convert({**record.body, "kind": record.kind}, RescoredEntry, strict=False)
+    except msgspec.ValidationError:
+        return None
+    return judged if judged.cutoff_ms is None or 0 <= judged.cutoff_ms <= _MOST_MS else None

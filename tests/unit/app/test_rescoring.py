@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import io
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -19,7 +20,10 @@ from checkstream.app.background import _profiles
 from checkstream.app.following import Beside
 from checkstream.app.force import load
 from checkstream.app.models import open_models
-from checkstream.app.rescoring import Rescoring, opened_rescoring
+from checkstream.app.rescoring import Rescoring, opened_record, opened_rescoring
+from checkstream.audit.chain import read
+from checkstream.audit.keys import load_public_key
+from checkstream.audit.verify import verify
 from checkstream.config import BundleSettings, GroundingSettings, RescoreSettings, load_config
 from checkstream.core.exchange.plan import Plan
 from checkstream.core.policy.compile import compile_sources
@@ -29,12 +33,14 @@ from checkstream.jobs.exchange import read_scoring_job, scoring_jobs
 from checkstream.jobs.rescored import RESCORE, Rescored
 from checkstream.jobs.scoring import Scorer
 from checkstream.proxy.accept import Route
+from checkstream.telemetry import open_log
 from checkstream.trial.exchange import Came, read_texts
 from tests.bundled import STOPS, World
 from tests.guarded import CHAT, LABELS
 from tests.playbook import Exchange as Guarded
 from tests.playbook import constant
 from tests.recordings import request, say, streamed
+from tests.records import rescored
 from tests.unit.app.test_following import put
 
 LAX = """
@@ -241,3 +247,32 @@ def test_an_exchange_is_of_one_sample_of_the_other_or_of_both() -> None:
     assert 0.2 < share < 0.3
     (job,) = scoring_jobs(said("x"), (RESCORE,), 1, 1 << 20)
     assert read_scoring_job(job) == (RESCORE, said("x"))
+
+
+async def test_what_was_judged_again_goes_on_record_in_a_chain_of_its_own(tmp_path: Path) -> None:
+    config = load_config(written(tmp_path, rescore={"sample": 1}))
+    async with opened_record(config, open_log("json", io.BytesIO())) as record:
+        assert record is not None
+        record(rescored(violated=True))
+    (chain,) = verify(Path(config.audit.dir), keys=[load_public_key(tmp_path / "var" / "audit.key.pub")])
+    assert (chain.bad, chain.records, chain.signed) == (None, 1, 1)
+    (line,) = (Path(config.audit.dir) / f"{chain.chain}-000001.jsonl").read_bytes().splitlines()
+    assert (read(line).kind, read(line).body["rules"]) == ("rescored", ["BLUE-1"])
+
+
+async def test_without_a_folder_to_write_answers_are_judged_and_the_log_says_so(tmp_path: Path) -> None:
+    file = io.BytesIO()
+    (tmp_path / "var").write_text("no folder")
+    for sample, said in ((0, 0), (1, 1)):
+        config = load_config(written(tmp_path, rescore={"sample": sample}))
+        async with opened_record(config, open_log("json", file)) as record:
+            assert record is None
+        assert file.getvalue().count(b"rescored.unrecorded") == said
+    assert str(tmp_path / "var").encode() in file.getvalue()
+
+
+async def test_an_answer_says_whose_it_is_where_its_route_knows(strict: Scorer) -> None:
+    exchange = msgspec.structs.replace(said("Fine."), caller="ann")
+    (job,) = scoring_jobs(exchange, [RESCORE], 0, 10_000)
+    _, come = read_scoring_job(job)
+    assert msgspec.json.decode((await strict.assess(come)).report, type=Rescored).caller == "ann"

@@ -16,6 +16,7 @@ from tests.records import (
     OTHER_KEY,
     head,
     record,
+    rescored,
     seal_all,
     start,
     stream,
@@ -193,7 +194,8 @@ def test_names_from_outside_do_not_steer_the_terminal(tmp_path: Path, capsys: py
     passed = PassEntry(stream="s", route="models", caller=None, method="GET", path="/v1/models", status=200)
     reload = ReloadEntry(accepted=False, programs=(), policies=("old@1",), reason="bad file")
     loaded = ReloadEntry(accepted=True, programs=(), policies=("new@2",))
-    sealed = seal_all([start(), stream(), hostile, passed, reload, loaded])
+    again = rescored(route="c\x1bd", violated=True, cutoff_ms=31.5)
+    sealed = seal_all([start(), stream(), hostile, passed, reload, loaded, again])
     write_chain(tmp_path, [[one.line for one in sealed]])
     assert run("show", tmp_path) == 0
     out = capsys.readouterr().out
@@ -203,3 +205,5 @@ def test_names_from_outside_do_not_steer_the_terminal(tmp_path: Path, capsys: py
     assert "GET /v1/models" in out
     assert "refused, bad file\n" in out
     assert "accepted, new@2\n" in out
+    assert "judged again: violation, 31.5 ms before the stop\n" in out
+    assert " BLUE-1 " in out

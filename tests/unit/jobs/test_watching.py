@@ -4,6 +4,7 @@ import io
 
 import msgspec
 
+from checkstream.audit.entries import RescoredEntry
 from checkstream.errors import StoreFailed
 from checkstream.jobs.reaction import Reaction
 from checkstream.jobs.rescored import RESCORE, Rescored, Violation
@@ -52,14 +53,16 @@ def test_a_high_risk_is_told_where_the_route_says_so() -> None:
 
 
 def test_answers_that_were_judged_again_are_counted_by_what_came_of_it_and_never_as_risks() -> None:
-    told, metrics, file = watching()
+    on_record: list[RescoredEntry] = []
+    metrics, file = Metrics(), io.BytesIO()
+    told = Watching(metrics, open_log("json", file), ROUTES, on_record.append)
     found = Violation(
         rule_id="R-1", action="redact", confidence=1.0, start=3, end=9, triggers=("entity:EMAIL",), model=""
     )
     reports = (
         Rescored(judged=True),
         Rescored(judged=False),
-        *[Rescored(judged=True, violations=(found,), cutoff_ms=40.0)] * 2,
+        *[Rescored(caller="ann", judged=True, violations=(found,), cutoff_ms=40.0)] * 2,
     )
     for report in reports:
         made = Result(
@@ -68,6 +71,11 @@ def test_answers_that_were_judged_again_are_counted_by_what_came_of_it_and_never
         )  # fmt: skip
         told.ended(job(1), "done", Finished(lease=Lease(job=job(1), token="t", attempt=1), result=made), "")
     text = metrics.render().decode()
+    assert [(each.result, each.caller, each.rules, each.cutoff_ms) for each in on_record] == [
+        ("clean", None, (), None),
+        ("unjudged", None, (), None),
+        *[("violation", "ann", ("R-1",), 40.0)] * 2,
+    ]
     for result, count in (("clean", 1), ("unjudged", 1), ("violation", 2)):
         assert f'checkstream_rescored_total{{result="{result}",route="loud"}} {count}.0' in text
     assert 'checkstream_rescored_cutoff_seconds_bucket{le="0.05",route="loud"} 2.0' in text

@@ -16,8 +16,8 @@ from checkstream.control.telemetry import privacy as module
 from checkstream.control.telemetry.delivery import At
 from checkstream.control.telemetry.minutes import BOUNDS_MS, Minutes, bound_of, minute_of, moment_of
 from checkstream.control.telemetry.privacy import STRICTNESS, Privacy, run_of
-from checkstream.control.telemetry.records import exchange_of
-from tests.records import record, seal_all, start, stream, verdict
+from checkstream.control.telemetry.records import counted_of, exchange_of
+from tests.records import record, rescored, seal_all, start, stream, verdict
 
 _MODES = st.sampled_from(STRICTNESS)
 _SAID = st.none() | _MODES
@@ -65,6 +65,43 @@ def test_what_may_be_counted_is_and_what_is_not_to_be_is_not() -> None:
         "rule:PII-001": 1, "confidence:PII-001": 930_000, "confidence2:PII-001": 864_900,
     }  # fmt: skip
     assert {count.minute for count in counts} == {minute_of("2026-01-02T03:04:05.678Z")}
+
+
+def test_an_answer_that_was_judged_again_is_as_private_as_its_exchange() -> None:
+    entries = [
+        rescored(1, "a"),
+        rescored(2, "a", violated=True),
+        rescored(3, "a", violated=True, cutoff_ms=500.001),
+        msgspec.structs.replace(rescored(4, "a"), result="unjudged"),
+        rescored(5, "b", violated=True),
+        rescored(6, "c", violated=True),
+    ]
+    privacy = Privacy(routes={"a": "aggregate", "b": "none"})
+    run = run_of("c1", At(), pairs(entries), privacy)
+    assert {(count.route, count.name): count.count for count in run.counts} == {
+        ("a", "rescored"): 3, ("a", "violated"): 2, ("a", "unjudged"): 1, ("a", "cutoff:1000"): 1,
+    }  # fmt: skip
+    told = [json.loads(bytes(item)) for item in run.items]
+    assert [sorted(each) for each in told[:5]] == [["digest", "hash", "seq"]] * 5
+    assert (told[5]["kind"], told[5]["body"]["rules"]) == ("rescored", ["BLUE-1"])
+    hidden = Privacy(callers={"app1": "none"})
+    assert items(entries[:1], hidden)[0].keys() == {"digest", "hash", "seq"}
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        *({"cutoff_ms": ms} for ms in ("nan", "inf", "-1.000000", "1e300", "x", [1])),
+        *({"result": result} for result in ("", "bad", 7, None)),
+        {"rules": "BLUE-1"},
+        {"route": None},
+    ],
+)
+def test_what_no_worker_says_of_an_answer_counts_for_nothing(body: dict[str, object]) -> None:
+    (one,) = seal_all([rescored(violated=True, cutoff_ms=40.0)])
+    sound = read(one.line[:-1])
+    assert counted_of(sound) is not None
+    assert counted_of(msgspec.structs.replace(sound, body={**sound.body, **body})) is None
 
 
 def test_a_record_that_is_very_long_leaves_as_its_link(monkeypatch: pytest.MonkeyPatch) -> None:
