@@ -12,7 +12,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from checkstream.audit.entries import AnyEntry, PassEntry, StreamEntry
+from checkstream.control.alerts.facts import Spent
 from checkstream.control.server.arrivals import receive
+from checkstream.control.server.budgets import read_budgets
 from checkstream.control.server.database import Database, Session, open_database
 from checkstream.control.server.traffic import (
     Filter,
@@ -29,7 +31,7 @@ from checkstream.control.telemetry.privacy import Privacy, run_of
 from checkstream.errors import ControlUnusable, RequestInvalid, ThingUnknown
 from tests.evidence_stores import postgres
 from tests.received import STEPS, World
-from tests.records import CHAIN, OTHER_KEY, head, record, seal_all, start, stream, verdict
+from tests.records import CHAIN, OTHER_KEY, head, record, rescored, seal_all, start, stream, verdict
 from tests.telemetry_store import AT, KEY_HEX, Kept, database, kept, pairs, raw
 
 __all__ = ["database", "kept", "postgres"]
@@ -73,6 +75,30 @@ def test_a_decision_says_how_long_it_took_and_which_model_has_scored(kept: Kept)
         ("TOX-1", 31.25, "toxicity@2.0.1", 0.93),
         ("PII-001", 0.0, "", 0.93),
     ]
+
+
+def test_answers_that_were_judged_again_come_to_budgets_once_by_their_privacy_and_are_no_exchanges(kept: Kept) -> None:
+    sealed = seal_all(
+        [
+            rescored(1, "a"),
+            rescored(2, "a", violated=True, cutoff_ms=700.0),
+            rescored(3, "b", violated=True, cutoff_ms=20.0),
+            rescored(4, "c", violated=True),
+        ]
+    )
+    privacy = Privacy(routes={"b": "aggregate", "c": "none"})
+    run = run_of(CHAIN, At(), pairs(sealed), privacy)
+    for _ in range(2):
+        kept.runs(run)
+    violations, cutoff = kept.do(read_budgets, "shop", AT + 60_000)
+    assert (violations.source, violations.of, cutoff.of) == ("rescored", "violations", "cutoff")
+    assert violations.minutes5 == violations.hour == violations.days3 == Spent(2, 3)
+    assert cutoff.minutes5 == cutoff.days3 == Spent(1, 2)
+    later, _ = kept.do(read_budgets, "shop", AT + 20 * 60_000)
+    assert (later.minutes5, later.minutes30) == (Spent(0, 0), Spent(2, 3))
+    assert kept.do(read_budgets, "another", AT) == ()
+    assert kept.do(exchanges, Filter(node=kept.node))[0] == []
+    assert kept.rows("records", "kind") == [("",), ("",), ("rescored",), ("rescored",)]
 
 
 def test_an_exchange_is_found_with_what_proves_it(kept: Kept) -> None:

@@ -3,8 +3,9 @@
 Each condition asks for as many cases as it takes for chance not to make it hold: an alert that comes for nothing is
 one that nobody reads the next time.
 
-Source: the alerts of the requirements (high-risk spike, score drift, decision latency, chain, precision). What is held
-to a budget over a month is Prometheus's to watch (`deploy/prometheus`), which has the history.
+Source: the alerts of the requirements (high-risk spike, score drift, decision latency, chain, precision, budgets);
+budgets over a month are watched by several windows at once, as in the Site Reliability Workbook, chapter 5, and as the
+rules for Prometheus do (`deploy/prometheus`).
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from typing import Literal
 
 import msgspec
 
-from checkstream.control.alerts.facts import Chain, Facts, Node, Reviewed, Scores, Traffic
+from checkstream.control.alerts.facts import Budget, Chain, Facts, Node, Reviewed, Scores, Spent, Traffic
 
 Kind = Literal[
     "high_risk_spike",
@@ -27,6 +28,10 @@ Kind = Literal[
     "node_stale",
     "node_astray",
     "precision_fall",
+    "violations_burn_fast",
+    "violations_burn_slow",
+    "cutoff_burn_fast",
+    "cutoff_burn_slow",
 ]
 Severity = Literal["page", "ticket"]
 """page: somebody should look now; ticket: within the day."""
@@ -56,6 +61,12 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
     """By how much a week's precision may be below that of the week before, 0..1."""
     precision_least: int = 50
     """Reviewed findings that each of the weeks needs."""
+    violations_share: float = 0.001
+    """Of the answers that were judged, so many may hold something that should not have left."""
+    cutoff_share: float = 0.01
+    """Of the stopped answers of which something had left, so many may have been stopped late."""
+    burn_least: int = 10
+    """Cases that a window of a budget counts from."""
 
 
 class Finding(msgspec.Struct, frozen=True, kw_only=True):
@@ -78,6 +89,7 @@ def findings(facts: Facts, limits: Limits) -> tuple[Finding, ...]:
     """Return what holds now, sorted by key."""
     found = (
         *(finding for route in facts.traffic for finding in (spike(route, limits), latency(route, limits))),
+        *(finding for budget in facts.budgets for finding in burns(budget, limits)),
         *(drift(scores, limits) for scores in facts.scores),
         *(finding for chain in facts.chains for finding in _of_chain(chain, limits)),
         *(finding for node in facts.nodes for finding in _of_node(node)),
@@ -132,6 +144,48 @@ def percentile(histogram: Sequence[tuple[float, int]], share: float) -> tuple[fl
             return lower, bound
         lower = bound
     return None
+
+
+def burns(budget: Budget, limits: Limits) -> Iterator[Finding]:
+    """Tell whether a month's budget is being spent too fast.
+
+    Fast is 2 % of it in an hour or 5 % in six, slow 10 % in three days. A short
+    window within the long one ends the alert soon after the spending has ended.
+    """
+    share = limits.violations_share if budget.of == "violations" else limits.cutoff_share
+
+    def over(spent: Spent, times: float) -> bool:
+        return spent.all > 0 and spent.bad > times * share * spent.all
+
+    def burnt(window: Spent, latest: Spent, times: float) -> bool:
+        return window.all >= limits.burn_least and over(window, times) and over(latest, times)
+
+    if burnt(budget.hour, budget.minutes5, 14.4):
+        yield _burn(budget, "fast", budget.hour, "the last hour", share)
+    elif burnt(budget.hours6, budget.minutes30, 6.0):
+        yield _burn(budget, "fast", budget.hours6, "six hours", share)
+    if burnt(budget.days3, budget.hours6, 1.0):
+        yield _burn(budget, "slow", budget.days3, "three days", share)
+
+
+def _burn(budget: Budget, pace: Literal["fast", "slow"], spent: Spent, time: str, share: float) -> Finding:
+    fast = pace == "fast"
+    if budget.of == "cutoff":
+        kind: Kind = "cutoff_burn_fast" if fast else "cutoff_burn_slow"
+        what = "answers that were judged again had let something out more than half a second before they were stopped"
+    else:
+        kind = "violations_burn_fast" if fast else "violations_burn_slow"
+        what = (
+            "answers that were judged again had let something out that rules keep"
+            if budget.source == "rescored"
+            else "answers are a high risk by what evidence says, and none was judged again"
+        )
+    gone = "in days" if fast else "before the month is over"
+    says = (
+        f"on {budget.subject} in {time} {spent.bad} of {spent.all} {what} ({spent.bad / spent.all:.2%}); "
+        f"the objective is less than {share:.1%}, and at this rate the month's budget is gone {gone}"
+    )
+    return Finding(kind=kind, severity="page" if fast else "ticket", subject=budget.subject, says=says)
 
 
 def drift(scores: Scores, limits: Limits) -> Finding | None:

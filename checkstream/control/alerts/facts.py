@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 import msgspec
 
 
@@ -17,6 +19,31 @@ class Traffic(msgspec.Struct, frozen=True, kw_only=True):
     many took as long as that and longer than the bound before."""
     budget_ms: float
     """How long 95 % of decisions may take."""
+
+
+class Spent(msgspec.Struct, frozen=True):
+    """What a budget of errors has been charged with for some time."""
+
+    bad: int
+    """Cases that were not to be."""
+    all: int
+
+
+class Budget(msgspec.Struct, frozen=True, kw_only=True):
+    """What a fleet may miss of an objective, and what it has missed lately. Each time ends now."""
+
+    subject: str
+    """Names the fleet."""
+    of: Literal["violations", "cutoff"]
+    """violations: answers that have left with something that should not have; cutoff: stopped answers whose first
+    violation had left half a second before the stop."""
+    source: Literal["rescored", "grounding"]
+    """rescored: a sample that was judged afresh; grounding: answers that were held against evidence."""
+    minutes5: Spent
+    minutes30: Spent
+    hour: Spent
+    hours6: Spent
+    days3: Spent
 
 
 class ScoreHour(msgspec.Struct, frozen=True):
@@ -77,6 +104,7 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True):
     """Everything that the conditions look at."""
 
     traffic: tuple[Traffic, ...] = ()
+    budgets: tuple[Budget, ...] = ()
     scores: tuple[Scores, ...] = ()
     chains: tuple[Chain, ...] = ()
     nodes: tuple[Node, ...] = ()

@@ -31,6 +31,10 @@ TITLES: Mapping[Kind, str] = {
     "node_stale": "a node is not heard of",
     "node_astray": "a node has another bundle",
     "precision_fall": "a rule finds less of what is right",
+    "violations_burn_fast": "much has left that should not have",
+    "violations_burn_slow": "more has left than should have",
+    "cutoff_burn_fast": "many answers are stopped late",
+    "cutoff_burn_slow": "more answers are stopped late than should be",
 }
 _WORDS = {"fired": "", "reminded": "still: ", "recovered": "over: "}
 _MOST_SUBJECT = 160

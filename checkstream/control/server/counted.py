@@ -65,6 +65,26 @@ def counted(session: Session, scope: Scope) -> Slots:
     return found
 
 
+def sums(session: Session, fleet: str, unit: int, since: int, kinds: Collection[str]) -> list[tuple[int, str, int]]:
+    """Return what was counted of a fleet since a minute, over all routes: first minute of a slot, name and count.
+
+    Args:
+        session: To read in.
+        fleet: All of its nodes.
+        unit: Minutes of a slot: 1, or those of an hour.
+        since: First minute of the first slot.
+        kinds: Names, or what stands before the colon of one.
+    """
+    named = " or ".join(["name = ? or name like ?"] * len(kinds))
+    values = [value for kind in kinds for value in (kind, f"{kind}:%")]
+    rows = session.execute(
+        "select minute, name, sum(count) from fleet_sums where fleet = ? and unit = ? and minute >= ? "  # noqa: S608 - ours
+        f"and ({named}) group by minute, name order by minute, name",
+        [as_kept(fleet), unit, since, *values],
+    )
+    return [(int(minute), str(name), int(count)) for minute, name, count in rows]
+
+
 def routes(session: Session, fleets: Collection[str], since: int) -> list[str]:
     """Return the routes of which anything was counted in some fleets since the hour of a minute, sorted."""
     if not fleets:

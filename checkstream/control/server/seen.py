@@ -8,9 +8,10 @@ from functools import partial
 from itertools import pairwise
 
 from checkstream.config.control import Fleet
-from checkstream.control.alerts.facts import Chain, Facts, Node, ScoreHour, Scores, Traffic
+from checkstream.control.alerts.facts import Budget, Chain, Facts, Node, ScoreHour, Scores, Traffic
 from checkstream.control.attestation import Desired
 from checkstream.control.server import tables, traffic
+from checkstream.control.server.budgets import read_budgets
 from checkstream.control.server.database import Session
 from checkstream.control.server.reviewing import reviewed
 from checkstream.control.server.rollout import wanted
@@ -48,6 +49,7 @@ def facts_of(fleets: Mapping[str, Fleet], budget_ms: float, silent_s: float, ses
     nodes: list[Node] = []
     routes: list[Traffic] = []
     scores: list[Scores] = []
+    budgets: list[Budget] = []
     for name, fleet in fleets.items():
         known = tables.known_nodes(session, name)
         newest = tables.newest_rollout(session, name)
@@ -57,13 +59,17 @@ def facts_of(fleets: Mapping[str, Fleet], budget_ms: float, silent_s: float, ses
             for node in fleet.nodes
             if node in known
         ]
+        budgets += read_budgets(session, name, now_ms)
         counted = tables.minutes(session, name, now_ms - (_BASELINE_H + 2) * _HOUR_MS)
         if counted:
             routes.append(traffic_of(name, counted, budget_ms, now_ms))
             scores += scores_of(name, counted, now_ms)
     chains = tuple(_chains(session, {node for fleet in fleets.values() for node in fleet.nodes}, silent_s, now_ms))
     said = reviewed(session, now_ms)
-    return Facts(nodes=tuple(nodes), traffic=tuple(routes), scores=tuple(scores), chains=chains, reviewed=said)
+    return Facts(
+        nodes=tuple(nodes), traffic=tuple(routes), scores=tuple(scores), chains=chains, reviewed=said,
+        budgets=tuple(budgets),
+    )  # fmt: skip
 
 
 def _node(subject: str, seen: Known, desired: Desired, stale_s: float, now_ms: int) -> Node:

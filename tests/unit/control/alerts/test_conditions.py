@@ -3,13 +3,15 @@ from __future__ import annotations
 import math
 import statistics
 from collections.abc import Sequence
+from typing import Literal
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from checkstream.control.alerts.conditions import Finding, Limits, drift, findings, latency, percentile, spike
-from checkstream.control.alerts.facts import Chain, Facts, Node, Reviewed, ScoreHour, Scores, Traffic
+from checkstream.control.alerts.conditions import Finding, Limits, burns, drift, findings, latency, percentile, spike
+from checkstream.control.alerts.facts import Budget, Chain, Facts, Node, Reviewed, ScoreHour, Scores, Spent, Traffic
 
 LIMITS = Limits()
 
@@ -95,6 +97,48 @@ def test_hours_with_few_scores_say_nothing_of_drift() -> None:
     assert drift(Scores(subject="x", hours=(*calm[1:], ScoreHour(100, 0.1), ScoreHour(600, 0.9))), LIMITS) is None
     assert drift(Scores(subject="x", hours=(*calm, ScoreHour(600, 0.9))), LIMITS) is not None
     assert drift(Scores(subject="x", hours=()), LIMITS) is None
+
+
+def budget(*bad: int, cases: int = 10_000, of: Literal["violations", "cutoff"] = "violations") -> Budget:
+    """Return a budget of which so many are bad in 5 minutes, 30, an hour, 6 and 3 days."""
+    m5, m30, hour, h6, d3 = (Spent(each, cases) for each in bad)
+    return Budget(subject="shop", of=of, source="rescored", minutes5=m5, minutes30=m30, hour=hour, hours6=h6, days3=d3)
+
+
+@pytest.mark.parametrize(
+    ("spent", "expected"),
+    [
+        (budget(0, 0, 0, 0, 0), []),
+        (budget(10, 10, 10, 10, 10), []),  # just what is allowed
+        (budget(11, 11, 11, 11, 11), ["violations_burn_slow"]),
+        (budget(144, 0, 145, 0, 0), []),
+        (budget(145, 0, 145, 0, 0), ["violations_burn_fast"]),
+        (budget(0, 145, 145, 0, 0), []),  # it is over
+        (budget(0, 61, 0, 61, 0), ["violations_burn_fast"]),
+        (budget(145, 61, 145, 61, 11), ["violations_burn_fast", "violations_burn_slow"]),
+        (budget(9, 9, 9, 9, 9, cases=9), []),  # nine say nothing
+        (budget(1, 1, 1, 1, 1, cases=10), ["violations_burn_fast", "violations_burn_slow"]),
+        (budget(0, 0, 0, 0, 0, cases=0), []),
+        (budget(145, 61, 145, 61, 11, of="cutoff"), []),
+        (budget(1441, 0, 1441, 101, 101, of="cutoff"), ["cutoff_burn_fast", "cutoff_burn_slow"]),
+    ],
+)
+def test_a_budget_burns_fast_over_hours_or_slowly_over_days_and_while_it_does(
+    spent: Budget, expected: list[str]
+) -> None:
+    assert kinds(Facts(budgets=(spent,))) == sorted(expected)
+    for finding in burns(spent, LIMITS):
+        assert finding.severity == ("page" if finding.kind.endswith("fast") else "ticket")
+
+
+def test_a_budget_says_what_it_was_charged_with() -> None:
+    (found,) = burns(budget(145, 0, 145, 0, 0), LIMITS)
+    assert found.says == (
+        "on shop in the last hour 145 of 10000 answers that were judged again had let something out that rules keep "
+        "(1.45%); the objective is less than 0.1%, and at this rate the month's budget is gone in days"
+    )
+    (found,) = burns(msgspec.structs.replace(budget(145, 0, 145, 0, 0), source="grounding"), LIMITS)
+    assert "none was judged again" in found.says
 
 
 def node(unheard_s: float = 5, reported: str = "b@2", refused: str = "") -> Node:
