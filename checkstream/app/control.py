@@ -29,7 +29,7 @@ from checkstream.errors import ConfigError, ControlUnusable, TookTooLong
 from checkstream.jobs.clock import wall_ms
 from checkstream.listen import Admission, Listener, Times
 from checkstream.listen.binding import cause
-from checkstream.listen.tls import ServerTls
+from checkstream.listen.tls import ServerTls, open_tls
 from checkstream.proxy.health import CONSOLE
 from checkstream.telemetry.logs import LibraryLogs, Log, open_log
 
@@ -172,12 +172,13 @@ async def _measured(config: ControlConfig, parts: ControlParts, log: Log) -> Asy
     """Serve metrics meanwhile, if somebody wants them, and say where.
 
     Raises:
-        ConfigError: the address can't be bound, or the token can't be read.
+        ConfigError: the address can't be bound, or the token or the certificate can't be read.
     """
     if config.admin is None:
         yield
         return
     token = None if config.admin_token is None else await asyncio.to_thread(reveal, config.admin_token)
+    tls = await asyncio.to_thread(open_tls, config.admin_tls, "admin", log, parts.metrics)
 
     async def render() -> bytes:
         standing = None
@@ -190,7 +191,8 @@ async def _measured(config: ControlConfig, parts: ControlParts, log: Log) -> Asy
 
     async with contextlib.AsyncExitStack() as stack:
         try:
-            where = await stack.enter_async_context(serve_metrics(parse_address(config.admin), render, token=token))
+            serving = serve_metrics(parse_address(config.admin), render, token=token, tls=tls)
+            where = await stack.enter_async_context(serving)
         except OSError as error:
             raise _not_bound("admin", config.admin, error) from error
         log.info("measured", admin=where)

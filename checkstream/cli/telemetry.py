@@ -17,6 +17,7 @@ from checkstream.cli.results import safe, write_json
 from checkstream.config import Address, Config, load_config, parse_address
 from checkstream.control.telemetry.shipper import Shipped
 from checkstream.errors import ConfigError, Fault
+from checkstream.listen.tls import open_tls
 from checkstream.processes.following import Said
 from checkstream.telemetry.logs import Log, open_log
 from checkstream.telemetry.metrics import Metrics
@@ -98,11 +99,12 @@ async def _measured(config: Config, address: Address, metrics: Metrics, log: Log
     """Ship as a service that is watched.
 
     Raises:
-        ConfigError: the address can't be bound.
+        ConfigError: the address can't be bound, or `admin_tls` can't be used.
     """
+    tls = await asyncio.to_thread(open_tls, config.server.admin_tls, "metrics", log, metrics)
     async with contextlib.AsyncExitStack() as stack:
         try:
-            serving = serve_metrics(address, lambda: asyncio.to_thread(metrics.render))
+            serving = serve_metrics(address, lambda: asyncio.to_thread(metrics.render), tls=tls)
             where = await stack.enter_async_context(serving)
         except OSError as error:
             reason = f"can't listen on `{address}`: {(error.strerror or str(error)).lower()}"

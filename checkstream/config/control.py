@@ -217,6 +217,8 @@ class ControlConfig(Settings, frozen=True):
     """Where `/metrics`, `/livez` and `/readyz` are, for the operator alone, such as `127.0.0.1:9100`. null: nowhere."""
     admin_token: Secret | None = None
     """Needed for `/metrics` unless `admin` is on loopback, such as `{env: CHECKSTREAM_ADMIN_TOKEN}`."""
+    admin_tls: TlsSettings | None = None
+    """Certificate of `admin`, which may be that of `tls`; null: the operator connects in the clear."""
     store: str = "sqlite:var/control.db"
     """`sqlite:FILE`, or `postgresql://user@host/database`, which several control servers may share."""
     password: Secret | None = None

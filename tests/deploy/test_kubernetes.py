@@ -159,6 +159,7 @@ def test_the_control_server_reads_what_stands_in_its_pod(everything: list[dict[s
     assert (settings.listen, settings.admin) == ("0.0.0.0:8443", "0.0.0.0:9100")
     assert settings.tls is not None
     assert all(Path(file).exists() for file in (settings.tls.certificate, settings.tls.key))
+    assert settings.admin_tls == settings.tls, "the token for metrics goes over the network"
     assert load_public_key(Path(settings.fleets["shop"].nodes["guard"])).raw == bytes(32)
     assert settings.people["ada"].key is not None
     assert settings.repository == "/var/lib/bundles"
@@ -174,6 +175,18 @@ def test_the_control_server_reads_what_stands_in_its_pod(everything: list[dict[s
     labels = admin["metadata"]["labels"]
     assert monitor["spec"]["selector"]["matchLabels"].items() <= labels.items()
     assert labels[monitor["spec"]["jobLabel"]] == "checkstream-control"
+    probes = [control[f"{kind}Probe"]["httpGet"] for kind in ("startup", "readiness", "liveness")]
+    assert {(each["port"], each["scheme"]) for each in probes} == {("metrics", "HTTPS"), ("tls", "HTTPS")}
+    (asked,) = monitor["spec"]["endpoints"]
+    sources = next(each for each in pod["volumes"] if each["name"] == "config")["projected"]["sources"]
+    (files,) = (
+        each["secret"]
+        for each in sources
+        if {"key": "tls.crt", "path": "tls/tls.crt"} in each.get("secret", {}).get("items", ())
+    )
+    assert asked["scheme"] == "https"
+    ca = {"secret": {"name": files["name"], "key": "tls.crt"}}
+    assert asked["tlsConfig"] == {"serverName": service["metadata"]["name"], "ca": ca}
 
 
 def test_a_changed_file_of_the_control_server_begins_a_new_pod_of_it_alone() -> None:
@@ -301,6 +314,7 @@ def test_nobody_else_is_let_in_and_nowhere_else_out() -> None:
         ([*OPEN, "--set=prometheusRule.enabled=true"], "--set-file prometheusRule.rules"),
         ([*OPEN, "--set=control.enabled=true,control.replicas=2"], "several control servers need one store"),
         ([*OPEN, "--set=control.enabled=true,control.config.listen=0.0.0.0:80"], "/control/config/listen"),
+        ([*OPEN, "--set=control.enabled=true,control.config.admin_tls.client_ca=ca"], "/control/config/admin_tls"),
         ([*OPEN, "--set=control.enabled=true,control.config.store=sqlite:/tmp/x"], "/control/config/store"),
         ([*OPEN, "--set=control.enabled=true,control.keys.n1=nonsense"], "/control/keys/n1"),
         ([*OPEN, "--set=telemetry.enabled=true"], "needs `config.control`"),

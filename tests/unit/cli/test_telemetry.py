@@ -5,8 +5,10 @@ from __future__ import annotations
 import asyncio
 import json
 import signal
+import ssl
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -18,11 +20,12 @@ from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption,
 from checkstream.audit.journal import Journal, JournalSettings
 from checkstream.cli import main
 from checkstream.config import load_config, warnings
+from tests.certificates import Authority, put
 from tests.controlled import Server, asked
 from tests.records import KEY, stream
 
 
-def node_file(server: Server, folder: Path, **more: Any) -> Path:
+def node_file(server: Server, folder: Path, /, **more: Any) -> Path:
     """Write the configuration of the node `n1`, with an audit log of five exchanges."""
     private = server.nodes["n1"]._key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
     (folder / "node.pem").write_bytes(private)
@@ -79,7 +82,11 @@ async def test_a_node_without_a_control_server_or_key_is_told_what_to_do(
 
 async def test_a_node_whose_policies_are_files_tells_by_a_service_that_ends_well(tmp_path: Path) -> None:
     async with Server(tmp_path / "control").serving() as server:
-        file = await asyncio.to_thread(node_file, server, tmp_path, bundles=None)
+        authority = Authority()
+        put(tmp_path, "admin", authority.issue("node"))
+        trusted = ssl.create_default_context(cadata=authority.pem().decode())
+        secured = {"admin_tls": {"certificate": "admin.pem", "key": "admin.key"}}
+        file = await asyncio.to_thread(partial(node_file, server, tmp_path, bundles=None, server=secured))
         assert [each for each in warnings(await asyncio.to_thread(load_config, file)) if "`bundles` is not" in each]
         command = (sys.executable, "-m", "checkstream", "telemetry", "ship", "--config", str(file))
         process = await asyncio.create_subprocess_exec(*command, "--metrics", "127.0.0.1:0", stderr=subprocess.PIPE)
@@ -90,7 +97,7 @@ async def test_a_node_whose_policies_are_files_tells_by_a_service_that_ends_well
             async with asyncio.timeout(30), aiohttp.ClientSession() as client:
                 seen = ""
                 while 'checkstream_telemetry_records_total{outcome="sent"} 5.0' not in seen:
-                    async with client.get(f"http://{row['metrics']}/metrics") as answer:
+                    async with client.get(f"https://{row['metrics']}/metrics", ssl=trusted) as answer:
                         seen = await answer.text()
                     await asyncio.sleep(0.05)
             process.send_signal(signal.SIGTERM)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ssl
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from checkstream.control.server.metrics import NODE_STATES, SPECS, ControlMetric
 from checkstream.control.server.showing import NodeShown
 from checkstream.errors import ConfigError
 from checkstream.telemetry.tallies import MAX_SERIES
+from tests.certificates import Authority, put
 from tests.controlled import Server, asked, attestation
 
 README = Path(__file__).parents[4] / "checkstream" / "control" / "README.md"
@@ -99,34 +101,44 @@ def test_g22_of_rules_that_are_reviewed_only_so_many_are_told() -> None:
     assert len(told["checkstream_control_reviewed"].samples) == MAX_SERIES
 
 
-async def test_a_server_tells_who_has_the_token_how_its_nodes_stand(tmp_path: Path) -> None:
+@pytest.mark.parametrize("scheme", ["http", "https"])
+async def test_a_server_tells_who_has_the_token_how_its_nodes_stand(tmp_path: Path, scheme: str) -> None:
     token = tmp_path / "token"
     token.write_text("a-token-of-some-length")
     server = Server(tmp_path)
     server.written |= {"admin": "127.0.0.1:0", "admin_token": {"file": str(token)}}
+    authority = Authority()
+    if scheme == "https":
+        put(tmp_path, "admin", authority.issue("control"))
+        server.written["admin_tls"] = {"certificate": "admin.pem", "key": "admin.key"}
+    trusted = ssl.create_default_context(cadata=authority.pem().decode())
     with (tmp_path / "log").open("w+b") as log:
         async with server.serving(log):
             assert (await asked("POST", server.url, "/v1/attestations", attestation(1), node=server.nodes["n1"]))[
                 0
             ] == 200
             admin = (tmp_path / "log").read_text().split('"admin":"')[1].partition('"')[0]
-            async with aiohttp.ClientSession() as client:
+            async with aiohttp.ClientSession(connector=aiohttp.TCPConnector(ssl=trusted)) as client:
                 for path, key, status in (
                     ("/metrics", "", 401), ("/metrics", "wrong", 401), ("/livez", "", 200), ("/readyz", "", 200),
                     ("/v1/fleets", "a-token-of-some-length", 404),
                 ):  # fmt: skip
                     headers = {"authorization": f"Bearer {key}"} if key else {}
-                    async with client.get(f"http://{admin}{path}", headers=headers) as answer:
+                    async with client.get(f"{scheme}://{admin}{path}", headers=headers) as answer:
                         assert answer.status == status, path
                 headers = {"authorization": "Bearer a-token-of-some-length"}
-                async with client.get(f"http://{admin}/metrics", headers=headers) as answer:
+                async with client.get(f"{scheme}://{admin}/metrics", headers=headers) as answer:
                     found = samples(await answer.text())
+                if scheme == "https":
+                    with pytest.raises(aiohttp.ClientError):  # what is sent in the clear, a token too, gets nothing
+                        await client.get(f"http://{admin}/livez")
     assert found["checkstream_control_nodes", (("fleet", "shop"), ("state", "well"))] == 1
     assert found["checkstream_control_nodes", (("fleet", "shop"), ("state", "unheard"))] == 1
     assert found["checkstream_control_rollouts", (("fleet", "shop"), ("stage", "none"))] == 1
     assert found["checkstream_api_seconds_count", (("path", "/v1/attestations"), ("status", "200"))] == 1
     assert found["checkstream_control_store_seconds_count", ()] > 0
     assert found["checkstream_control_store_up", ()] == 1
+    assert (("checkstream_tls_ends_seconds", (("face", "admin"),)) in found) == (scheme == "https")
 
 
 async def test_metrics_that_others_could_read_need_a_token_and_an_address_that_is_taken_is_named(
@@ -141,5 +153,9 @@ async def test_metrics_that_others_could_read_need_a_token_and_an_address_that_i
         other = Server(tmp_path / "other")
         other.written["admin"] = server.url.removeprefix("http://")
         with pytest.raises(ConfigError, match=r"can't listen on .*give another `admin`"):
+            async with other.serving():
+                pass
+        other.written |= {"admin": "127.0.0.1:0", "admin_tls": {"certificate": "none.pem", "key": "none.key"}}
+        with pytest.raises(ConfigError, match=r"`\S+/other/none.pem`.* can't be used: no such file"):
             async with other.serving():
                 pass
