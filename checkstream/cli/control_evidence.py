@@ -14,30 +14,22 @@ from checkstream.api.evidence import EvidenceFound
 from checkstream.cli.control_ask import ask
 from checkstream.cli.results import safe, write_json
 from checkstream.config import read_file
-from checkstream.control.server.evidence import Erased, Found
+from checkstream.control.server.evidence import Erased, Found, Standing
 from checkstream.control.telemetry.evidence import Exhibit, OpeningKey, opening_key
 from checkstream.core.events import RequestReceived
 from checkstream.core.transcript import decode
-from checkstream.errors import ControlError
+from checkstream.errors import ControlError, WireError
 
 _SHOWN = 20_000
 """Characters of a text that are shown; `--transcript` has all."""
 
 
-class _Place(msgspec.Struct):
-    node: str
-    chain: str
-    seq: int
-
-
-class _Proof(msgspec.Struct):
-    exchange: _Place
-    hash: str
-    signed: bool
-
-
-class _Proofs(msgspec.Struct):
-    records: tuple[_Proof, ...]
+_SAID: dict[Standing, str] = {
+    "signed": "a signed head vouches for its record",
+    "unsigned": "no head speaks of its record yet: ask again in some seconds",
+    "unproven": "ITS RECORD DID NOT FIT ITS CHAIN",
+    "unknown": "NO RECORD OF ITS HASH IS KNOWN",
+}
 
 
 def key(args: argparse.Namespace) -> int:
@@ -64,10 +56,11 @@ def evidence(args: argparse.Namespace) -> int:
     """Open what was kept of an exchange, and hold it to the record that the server has.
 
     Returns:
-        0: it belongs to a record whose chain holds; 1: there is none, or no such record vouches for it.
+        0: all that is there opens, and belongs to records whose chains hold and that signed heads vouch for; 1: there
+        is none, or something of it doesn't.
 
     Raises:
-        ControlError: the key is none, or it is not for this key.
+        ControlError: the key is none, or the server can't be asked.
     """
     try:
         pem = read_file(args.key)
@@ -79,42 +72,64 @@ def evidence(args: argparse.Namespace) -> int:
     if not found:
         sys.stderr.write(f"checkstream control: no evidence of `{safe(args.stream)}` is kept there\n")
         return 1
-    try:
-        proofs = msgspec.convert(ask(args, "GET", f"/v1/exchanges/{name}"), _Proofs).records
-    except ControlError:  # its record has not come, or is not kept any more
-        proofs = ()
-    proven = {(each.exchange.node, each.exchange.chain, each.exchange.seq, each.hash): each.signed for each in proofs}
-    sound = True
+    sound, transcript = True, ""
     for each in found:
-        exhibit = opens.open(each.parcel, each.node)
-        signed = proven.get((each.node, each.parcel.chain, each.parcel.seq, each.parcel.hash))
-        sound = sound and signed is not None
-        _show(args, each, exhibit, signed=signed)
+        try:
+            exhibit, texts = _opened(opens, each, args.stream)
+        except ControlError as error:  # a node may have sent it to hide the one that matters
+            sound = False
+            _refuse(args, each, str(error))
+            continue
+        sound = sound and each.record == "signed"
+        transcript = transcript or exhibit.transcript
+        _show(args, each, exhibit, texts)
+    if args.transcript is not None and transcript:
+        try:
+            args.transcript.write_text(transcript)
+        except OSError as error:
+            raise ControlError(f"`{args.transcript}` can't be written: {(error.strerror or '').lower()}") from error
     return 0 if sound else 1
 
 
-def _show(args: argparse.Namespace, found: Found, exhibit: Exhibit, *, signed: bool | None) -> None:
-    lines = decode(exhibit.transcript.encode()).lines
+def _opened(opens: OpeningKey, found: Found, stream: str) -> tuple[Exhibit, dict[str, str]]:
+    """Return a piece, and what was asked and released.
+
+    Raises:
+        ControlError: it is not for this key, not of this exchange, or was not made as evidence is.
+    """
+    exhibit = opens.open(found.parcel, found.node)
+    if exhibit.stream != stream:
+        raise ControlError(f"this is of another exchange, `{exhibit.stream}`")
+    try:
+        lines = decode(exhibit.transcript.encode()).lines
+    except (WireError, UnicodeEncodeError) as error:
+        raise ControlError(f"its transcript can't be read: {error}") from error
     asked = b"".join(line.event.body for line in lines if isinstance(line.event, RequestReceived))
-    texts = {"asked": asked.decode("utf-8", "replace"), "released": exhibit.released.decode("utf-8", "replace")}
-    if args.transcript is not None:
-        try:
-            args.transcript.write_text(exhibit.transcript)
-        except OSError as error:
-            raise ControlError(f"`{args.transcript}` can't be written: {(error.strerror or '').lower()}") from error
-    parcel = found.parcel
+    return exhibit, {"asked": asked.decode("utf-8", "replace"), "released": exhibit.released.decode("utf-8", "replace")}
+
+
+def _refuse(args: argparse.Namespace, found: Found, reason: str) -> None:
     if args.json:
-        write_json(
-            {
-                "node": found.node, "chain": parcel.chain, "seq": parcel.seq, "hash": parcel.hash,
-                "stream": exhibit.stream, "route": exhibit.route, "caller": exhibit.caller,
-                "proven": signed is not None, "signed": bool(signed), **texts,
-            }
-        )  # fmt: skip
+        write_json({**_place(found), "unopened": reason})
+    else:
+        parcel = found.parcel
+        sys.stdout.write(safe(f"{found.node} {parcel.chain}/{parcel.seq}: NOT OPENED: {reason}") + "\n")
+
+
+def _place(found: Found) -> dict[str, object]:
+    parcel = found.parcel
+    return {
+        "node": found.node, "chain": parcel.chain, "seq": parcel.seq, "hash": parcel.hash, "record": found.record,
+    }  # fmt: skip
+
+
+def _show(args: argparse.Namespace, found: Found, exhibit: Exhibit, texts: dict[str, str]) -> None:
+    if args.json:
+        whose = {"stream": exhibit.stream, "route": exhibit.route, "caller": exhibit.caller}
+        write_json({**_place(found), **whose, **texts})
         return
-    vouched = {True: "a signed head vouches for its record", False: "no head speaks of its record yet", None: ""}
-    proof = vouched[signed] or "NO RECORD OF ITS HASH IS KNOWN"
-    sys.stdout.write(safe(f"{found.node} {parcel.chain}/{parcel.seq} {exhibit.route} {exhibit.caller or '-'}: {proof}"))
+    place = f"{found.node} {found.parcel.chain}/{found.parcel.seq}"
+    sys.stdout.write(safe(f"{place} {exhibit.route} {exhibit.caller or '-'}: {_SAID[found.record]}"))
     for title, text in texts.items():
         sys.stdout.write(f"\n\n{title}:\n")
         sys.stdout.write("\n".join(map(safe, text[:_SHOWN].splitlines())))

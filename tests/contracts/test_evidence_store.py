@@ -18,7 +18,7 @@ from checkstream.control.telemetry.packing import packed
 from checkstream.errors import ActConflicts, AuditError, Overloaded, RequestInvalid
 from tests.evidence_stores import postgres
 from tests.records import CHAIN, seal_all, stream
-from tests.telemetry_store import AT, database
+from tests.telemetry_store import AT, database, raw
 from tests.telemetry_store import Kept as Telemetry
 
 __all__ = ["database", "postgres"]
@@ -79,6 +79,41 @@ def test_evidence_of_another_record_than_the_one_that_is_known_is_refused(bench:
     with pytest.raises(RequestInvalid, match=bench.sealed[0].hash):
         bench.put(bench.parcel(hash="ab" * 32))
     assert bench.put(bench.parcel()) == Kept(kept=True)
+
+
+def test_how_the_record_of_a_piece_stands_is_told(bench: Bench, database: Database) -> None:
+    def record() -> str:
+        (found,) = bench.do(bench.evidence.find(bench.name(0)))
+        return found.record
+
+    bench.put(bench.parcel())
+    assert record() == "unknown"
+    bench.telemetry.send(bench.sealed[:1])
+    assert record() == "unsigned"
+    bench.telemetry.send(bench.sealed[1:], heads=raw(bench.sealed[2]))
+    assert record() == "signed"
+    database.at_once(lambda s: s.execute("update records set proven = 0 where node = ?", (bench.node,)))
+    assert record() == "unproven"
+    other = Bench(database)
+    other.put(other.parcel(hash="ab" * 32))
+    other.telemetry.send(other.sealed, heads=raw(other.sealed[2]))
+    assert other.do(other.evidence.find(other.name(0)))[0].record == "unknown", "that is the hash of another record"
+
+
+def test_no_node_hides_what_another_has_sent(bench: Bench, database: Database) -> None:
+    wanted = bench.name(1)
+    bench.telemetry.send(bench.sealed, heads=raw(bench.sealed[2]))
+    for number in range(8):
+        bench.put(bench.parcel(seq=100 + number, sealed=b"x" * 48, stream=wanted))
+    bench.put(bench.parcel(1))
+    liars = [Bench(database) for _ in range(15)]
+    for liar in liars:
+        for number in range(3):
+            liar.put(liar.parcel(number, stream=wanted))
+    found = bench.do(bench.evidence.find(wanted))
+    assert (found[0].node, found[0].parcel.seq, found[0].record) == (bench.node, bench.sealed[1].seq, "signed")
+    assert {one.node for one in found} == {bench.node, *(liar.node for liar in liars)}
+    assert len(found) == 20
 
 
 @pytest.mark.parametrize("by", ["stream", "caller"])

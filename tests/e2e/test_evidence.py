@@ -68,7 +68,7 @@ async def test_evidence_reaches_the_keys_holder_and_no_word_of_it_stands_anywher
         assert code == 0, out
         told = json.loads(out)
         assert (told["stream"], told["route"], told["caller"]) == (streams["open"], "chat", "open")
-        assert (told["proven"], told["node"]) == (True, "n1")
+        assert (told["record"], told["node"]) == ("signed", "n1")
         assert SECRETS[0] in told["asked"]
         assert SECRETS[1] in told["released"]
         assert "blue" not in told["released"], "the caller was not sent what the policy redacts"

@@ -7,12 +7,14 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from typing import Literal
 
 import msgspec
 
 from checkstream.audit.entries import ActEntry
 from checkstream.control.server.arrivals import as_kept
-from checkstream.control.server.database import Database, Session
+from checkstream.control.server.database import Database, Row, Session
+from checkstream.control.server.logs import Place
 from checkstream.control.server.people import Asker
 from checkstream.control.telemetry.evidence import MOST_PARCEL, Parcel
 from checkstream.control.telemetry.packing import unpacked
@@ -22,6 +24,12 @@ _AHEAD_MS = 3_600_000
 _STEP = 200
 _PAUSE_S = 0.05
 _MOST_FOUND = 20
+_OF_NODE = 2
+"""Pieces of one exchange and one node that are told: it has one, unless somebody lies."""
+_LOOKED_AT = 100
+"""Pieces of one exchange and one node among which those are looked for."""
+Standing = Literal["signed", "unsigned", "unproven", "unknown"]
+_RANK: dict[Standing, int] = {"signed": 0, "unsigned": 1, "unproven": 2, "unknown": 3}
 
 
 class Kept(msgspec.Struct, frozen=True, kw_only=True):
@@ -36,6 +44,9 @@ class Found(msgspec.Struct, frozen=True, kw_only=True):
 
     node: str
     parcel: Parcel
+    record: Standing
+    """How the record that it belongs to stands. signed: its chain holds, and a signed head vouches for it. unsigned: no
+    head speaks of it yet. unproven: it did not fit its chain. unknown: none of its hash is there."""
 
 
 class Erased(msgspec.Struct, frozen=True, kw_only=True):
@@ -101,26 +112,12 @@ class Evidence:
     async def find(self, stream: str) -> list[Found]:
         """Return the evidence of an exchange; nodes could tell of two with one id, if one of them lies.
 
+        Of each node a few pieces: what is vouched for best first, so that no node hides what another has sent.
+
         Raises:
             ControlUnusable: the store can't be used.
         """
-        rows = await self._database.transact(
-            lambda session: session.execute(
-                "select node, chain, seq, hash, stream, route, caller, key, at_ms, sealed from evidence "
-                "where stream = ? and erased = 0 order by node, chain, seq limit ?",
-                (as_kept(stream), _MOST_FOUND),
-            )
-        )
-        return [
-            Found(
-                node=row[0],
-                parcel=Parcel(
-                    chain=row[1], seq=int(row[2]), hash=row[3], stream=row[4], route=row[5], caller=row[6] or None,
-                    key=row[7], at_ms=int(row[8]), sealed=bytes(row[9]),
-                ),
-            )
-            for row in rows
-        ]  # fmt: skip
+        return await self._database.ask(lambda session: _found(session, as_kept(stream)))
 
     async def erase(self, who: Asker, *, stream: str, caller: str, reason: str) -> Erased:
         """Erase what there is of an exchange, or of a caller; who does it, and why, stands in the audit chain.
@@ -159,6 +156,52 @@ class Evidence:
         while gone == _STEP:
             gone = await self._database.transact(lambda session: len(session.execute(delete, (before, _STEP))))
             await asyncio.sleep(_PAUSE_S)
+
+
+def _found(session: Session, stream: str) -> list[Found]:
+    """Return the best pieces of each node, of all nodes the best first."""
+    places: list[tuple[int, int, Place, Standing]] = []
+    nodes = session.execute("select min(node) from evidence where stream = ?", (stream,))
+    while (node := nodes[0][0]) is not None:
+        rows = _looked_at(session, stream, node)
+        standing = [(_standing(*row[2:]), (str(node), str(row[0]), int(row[1]))) for row in rows]
+        best = sorted((_RANK[how], place, how) for how, place in standing)[:_OF_NODE]
+        places += [(nth, *each) for nth, each in enumerate(best)]
+        nodes = session.execute("select min(node) from evidence where stream = ? and node > ?", (stream, node))
+    return [_read_out(session, place, how) for _, _, place, how in sorted(places)[:_MOST_FOUND]]
+
+
+def _looked_at(session: Session, stream: str, node: str) -> list[Row]:
+    """Return what one node has sent of an exchange, and how its records stand."""
+    return session.execute(
+        "select e.chain, e.seq, r.seq, r.proven, c.signed from (select node, chain, seq, hash from evidence "
+        "where stream = ? and node = ? and erased = 0 order by chain, seq limit ?) as e "
+        "left join records r on r.node = e.node and r.chain = e.chain and r.seq = e.seq and r.hash = e.hash "
+        "left join chains c on c.node = e.node and c.chain = e.chain",
+        (stream, node, _LOOKED_AT),
+    )
+
+
+def _standing(known: int | None, proven: int | None, signed: int | None) -> Standing:
+    if known is None:
+        return "unknown"
+    if not proven:
+        return "unproven"
+    return "signed" if signed is not None and signed >= known else "unsigned"
+
+
+def _read_out(session: Session, place: Place, record: Standing) -> Found:
+    """Return a piece that is there."""
+    ((hash_, stream, route, caller, key, at_ms, sealed),) = session.execute(
+        "select hash, stream, route, caller, key, at_ms, sealed from evidence where node = ? and chain = ? and seq = ?",
+        place,
+    )
+    node, chain, seq = place
+    parcel = Parcel(
+        chain=chain, seq=seq, hash=hash_, stream=stream, route=route, caller=caller or None, key=key, at_ms=int(at_ms),
+        sealed=bytes(sealed),
+    )  # fmt: skip
+    return Found(node=node, parcel=parcel, record=record)
 
 
 def _read(body: bytes) -> Parcel:

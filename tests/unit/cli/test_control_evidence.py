@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +13,6 @@ import pytest
 from checkstream.cli import control_evidence as module
 from checkstream.cli import main
 from checkstream.control.telemetry.evidence import Exhibit, OpeningKey, Parcel, info_of, opening_key, sealing_key
-from checkstream.errors import ControlError
 
 HASH = "ab" * 32
 HEADER = '{"surface": "openai.chat"}\n'
@@ -45,57 +46,80 @@ def test_what_is_no_key_is_told_before_anybody_is_asked(
     assert str(file) in capsys.readouterr().err
 
 
-class Server:
-    """Gives evidence of one exchange, and tells of the records that it has."""
-
-    def __init__(self, key: OpeningKey, *records: dict[str, Any]) -> None:
-        exhibit = Exhibit(stream="s1", route="chat", caller=None, transcript=HEADER + ASKED, released=b"bye\x1b[31m")
-        sealed = key.sealing.seal(exhibit, info_of("n1", "c1", 7, HASH))
-        self.parcel = Parcel(
-            chain="c1", seq=7, hash=HASH, stream="s1", route="chat", key=key.sealing.name, at_ms=1, sealed=sealed
-        )
-        self.records = records
-
-    def ask(self, _: object, method: str, path: str, body: object = None) -> Any:
-        assert (method, body) == ("GET", None)
-        if path.startswith("/v1/evidence/"):
-            return msgspec.to_builtins({"evidence": [{"node": "n1", "parcel": self.parcel}]})
-        if not self.records:
-            raise ControlError("no exchange is known")
-        return {"records": self.records}
+def piece(key: OpeningKey, node: str = "n1", record: str = "signed", **more: Any) -> dict[str, Any]:
+    plain = {"stream": "s1", "route": "chat", "caller": None, "transcript": HEADER + ASKED, "released": b"bye\x1b[31m"}
+    sealed = key.sealing.seal(Exhibit(**{**plain, **more}), info_of(node, "c1", 7, HASH))
+    parcel = Parcel(
+        chain="c1", seq=7, hash=HASH, stream="s1", route="chat", key=key.sealing.name, at_ms=1, sealed=sealed
+    )
+    return {"node": node, "parcel": parcel, "record": record}
 
 
-def record(**more: object) -> dict[str, Any]:
-    return {"exchange": {"node": "n1", "chain": "c1", "seq": 7, "more": 1}, "hash": HASH, "signed": True, **more}
+@pytest.fixture
+def opened(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., int]:
+    """Run the command over what a server gives."""
+
+    def run(key: OpeningKey, *pieces: dict[str, Any], more: tuple[str, ...] = ()) -> int:
+        def ask(_: object, method: str, path: str, body: object = None) -> Any:
+            assert (method, path, body) == ("GET", "/v1/evidence/s1", None)
+            return msgspec.to_builtins({"evidence": pieces})
+
+        (tmp_path / "k.pem").write_bytes(key.private_pem)
+        monkeypatch.setattr(module, "ask", ask)
+        return main(["control", "evidence", "s1", "--key", str(tmp_path / "k.pem"), *more])
+
+    return run
 
 
 @pytest.mark.parametrize(
-    ("records", "code", "says"),
+    ("record", "code", "says"),
     [
-        ([record()], 0, "a signed head vouches"),
-        ([record(signed=False)], 0, "no head speaks of its record yet"),
-        ([record(hash="cd" * 32)], 1, "NO RECORD OF ITS HASH IS KNOWN"),
-        ([], 1, "NO RECORD OF ITS HASH IS KNOWN"),
+        ("signed", 0, "a signed head vouches"),
+        ("unsigned", 1, "no head speaks of its record yet"),
+        ("unproven", 1, "ITS RECORD DID NOT FIT ITS CHAIN"),
+        ("unknown", 1, "NO RECORD OF ITS HASH IS KNOWN"),
     ],
 )
 def test_evidence_is_shown_harmlessly_and_held_to_the_record(
     tmp_path: Path,
     capsys: pytest.CaptureFixture[str],
-    monkeypatch: pytest.MonkeyPatch,
+    opened: Callable[..., int],
     *,
-    records: list[dict[str, Any]],
+    record: str,
     code: int,
     says: str,
 ) -> None:
-    key = OpeningKey.made()
-    (tmp_path / "k.pem").write_bytes(key.private_pem)
-    monkeypatch.setattr(module, "ask", Server(key, *records).ask)
-    transcript = tmp_path / "t.jsonl"
-    told = ["control", "evidence", "s1", "--key", str(tmp_path / "k.pem"), "--transcript", str(transcript)]
-    assert main(told) == code
+    key, transcript = OpeningKey.made(), tmp_path / "t.jsonl"
+    assert opened(key, piece(key, record=record), more=("--transcript", str(transcript))) == code
     out = capsys.readouterr().out
     assert says in out
     assert "hello" in out
     assert "bye" in out
     assert "\x1b" not in out, "no text of a caller reaches the terminal as a command"
     assert transcript.read_text() == HEADER + ASKED
+
+
+def test_what_a_lying_node_has_sent_hides_nothing_and_is_told_by_itself(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], opened: Callable[..., int]
+) -> None:
+    key, transcript = OpeningKey.made(), tmp_path / "t.jsonl"
+    moved = piece(key, "a") | {"node": "moved"}
+    lies = (
+        piece(OpeningKey.made(), "other-key"), moved, piece(key, "other-stream", stream="s2\x1b[2J"),
+        piece(key, "no-transcript", transcript="{"), piece(key, "empty", transcript=""),
+    )  # fmt: skip
+    again = piece(key, "z", transcript=HEADER)
+    more = ("--transcript", str(transcript))
+    assert opened(key, *lies, piece(key), again, more=more) == 1
+    out = capsys.readouterr().out
+    assert out.count("NOT OPENED") == len(lies)
+    assert "n1 c1/7 chat -: a signed head vouches" in out
+    assert "hello" in out
+    assert "\x1b" not in out
+    assert transcript.read_text() == HEADER + ASKED, "that of the first, which is vouched for best"
+    assert opened(key, *lies, piece(key), more=("--json",)) == 1
+    told = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert [one["node"] for one in told if "unopened" not in one] == ["n1"]
+    assert told[-1]["record"] == "signed"
+    assert opened(key) == 1
+    assert "no evidence" in capsys.readouterr().err

@@ -30,5 +30,6 @@ MIGRATIONS: tuple[Migration, ...] = (
     drafts.FIRST,
     evidence.FIRST,
     chains.GONE,
+    evidence.BY_NODE,
 )
 """In their order."""

@@ -21,3 +21,13 @@ FIRST = Migration(
 )
 """`caller` is empty where callers have no names; `key` is the name of the key that opens it. `erased`: that it was
 there is all that is kept, so that a node that sends it again doesn't bring it back."""
+
+BY_NODE = Migration(
+    number=10,
+    name="evidence of an exchange by node",
+    statements=(
+        "drop index evidence_by_stream",
+        "create index evidence_by_stream on evidence(stream, node, chain, seq)",
+    ),
+)
+"""So that what one node has sent of an exchange need not be read through to come to the next."""
