@@ -62,7 +62,7 @@ class Drafting:
         Raises:
             ControlUnusable: the store can't be used.
         """
-        kept = await self._database.transact(lambda session: tables.drafts(session, going_on=going_on, most=most))
+        kept = await self._database.ask(lambda session: tables.drafts(session, going_on=going_on, most=most))
         return tuple(map(shown_draft, kept))
 
     async def whole(self, number: int) -> DraftWhole:
@@ -84,7 +84,7 @@ class Drafting:
                 moved_on=kept.draft.base != now,
             )
 
-        return await self._database.transact(find)
+        return await self._database.ask(find)
 
     async def text(self, number: int, version: int, path: str, *, before: bool = False) -> str:
         """Return what stands in a file of a version of a draft (0: the newest), or in the sources that it began from.
@@ -103,7 +103,7 @@ class Drafting:
                 raise ThingUnknown(f"draft {number} has no text `{path[:200]}` in this version")
             return found[digest]
 
-        return await self._database.transact(find)
+        return await self._database.ask(find)
 
     # --- writing
 
@@ -269,7 +269,7 @@ class Drafting:
             texts = tables.texts(session, number, {*files.values(), *held.base.values()})
             return Material(files=files, base=held.base, texts={**texts, **_texts(typed or {})})
 
-        return await self._database.transact(find)
+        return await self._database.ask(find)
 
     async def check(self, number: int) -> Found:
         """Say what is wrong with a draft, and how it differs from the sources that it began from.

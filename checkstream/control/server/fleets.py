@@ -95,6 +95,7 @@ class Fleets:
             NodeRefused: it has not attested lately, is not what its fleet allows, or has asked this before.
             ControlUnusable: the store can't be used.
         """
+        # among what is written: a node does not wait behind a page that somebody looks at
         known = await self._database.transact(lambda session: tables.known_node(session, node))
         if known is None or self._now_ms() - known.heard_ms > _ATTESTED_MS:
             raise NodeRefused(f"the node `{node}` has not attested lately; bundles are for nodes that have")
