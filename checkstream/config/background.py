@@ -7,7 +7,7 @@ from urllib.parse import urlsplit
 
 from msgspec import Meta
 
-from checkstream.config.parts import Ms, Secret, Settings
+from checkstream.config.parts import Ms, Secret, Settings, require_no_password
 
 _LOOPBACK = ("localhost", "127.0.0.1", "::1")
 
@@ -152,6 +152,7 @@ def check_redis(url: str, wanted: str) -> None:
     Raises:
         ValueError: it is none, or holds a password.
     """
+    require_no_password(url, "password")
     try:
         parts = urlsplit(url)
         sound = parts.scheme in ("redis", "rediss") and bool(parts.hostname) and parts.port != 0
@@ -159,8 +160,6 @@ def check_redis(url: str, wanted: str) -> None:
         sound = False
     if not sound or parts.query or parts.fragment:
         raise ValueError(f"`{url}` is no store; write {wanted}")
-    if parts.password:
-        raise ValueError("the url holds a password; give `password` from the environment")
 
 
 class PseudonymSettings(Settings, frozen=True):

@@ -11,7 +11,7 @@ from msgspec import Meta
 from checkstream.config.alerts import AlertSettings
 from checkstream.config.certificates import read_pattern
 from checkstream.config.identity import Claim, TlsSettings, TokenSettings, Url, require_provider
-from checkstream.config.parts import Name, Secret, Settings
+from checkstream.config.parts import Name, Secret, Settings, require_no_password
 from checkstream.config.paths import with_files
 from checkstream.config.reader import read_settings
 from checkstream.config.servers import parse_address
@@ -260,6 +260,7 @@ class ControlConfig(Settings, frozen=True):
             raise ValueError(f"`admin_token` is missing; it is needed since others can reach `{self.admin}`")
         self._check_people()
         if self.file is None:
+            require_no_password(self.store, "password")
             if not self.store.startswith(("postgresql://", "postgres://")):
                 raise ValueError(f"`{self.store}` is no store; write `sqlite:var/control.db` or `postgresql://...`")
         elif not self.file or "\0" in self.file:

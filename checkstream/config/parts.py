@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ipaddress
 from typing import Annotated
+from urllib.parse import parse_qsl
 
 import msgspec
 from msgspec import Meta
@@ -32,6 +33,24 @@ class Secret(Settings, frozen=True):
             raise ValueError("a secret has either `env` or `file`")
         if not self.prefix.isprintable():
             raise ValueError("`prefix` holds line breaks or control characters; write one line")
+
+
+def require_no_password(url: str, instead: str) -> None:
+    """Let an address be one that may stand in logs and messages.
+
+    Args:
+        url: As drivers read it: libpq takes a password that stands before the host, whatever is in it, or in the query.
+        instead: The setting that takes the password.
+
+    Raises:
+        ValueError: it holds a password; the error does not.
+    """
+    _, _, rest = url.partition("://")
+    user, at, _ = rest.partition("/")[0].rpartition("@")
+    if (at and user.partition(":")[2]) or any(
+        name.lower().endswith("password") for name, _ in parse_qsl(rest.partition("?")[2])
+    ):
+        raise ValueError(f"the store's address holds a password; give `{instead}` from the environment")
 
 
 class Address(msgspec.Struct, frozen=True):

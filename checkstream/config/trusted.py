@@ -7,7 +7,7 @@ from urllib.parse import urlsplit
 
 from msgspec import Meta
 
-from checkstream.config.parts import Secret, Settings
+from checkstream.config.parts import Secret, Settings, require_no_password
 
 _SQLITE = "sqlite:"
 _SCHEMES = ("http", "https", "postgresql", "postgres")
@@ -57,6 +57,7 @@ class EvidenceSettings(Settings, frozen=True):
             raise ValueError(f"`overlap_tokens` {self.overlap_tokens} is more than half of `chunk_tokens`; lower it")
 
     def _require_server(self) -> None:
+        require_no_password(self.store, "secret")
         try:
             parts = urlsplit(self.store)
             sound = parts.scheme in _SCHEMES and bool(parts.hostname) and parts.port != 0
@@ -64,8 +65,6 @@ class EvidenceSettings(Settings, frozen=True):
             sound = False
         if not sound or not self.store.isprintable():
             raise ValueError(f"`{self.store}` is no store; write sqlite:FILE, https://... or postgresql://...")
-        if parts.password:
-            raise ValueError("the store's address holds a password; give `secret` from the environment")
 
     @property
     def file(self) -> str | None:

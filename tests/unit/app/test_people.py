@@ -150,6 +150,28 @@ def test_a_file_by_which_somebody_could_be_two_people_is_refused(
         load_control(server.config_file())
 
 
+@pytest.mark.parametrize(
+    "store",
+    [
+        "postgresql://u:hunter2@h/d", "postgres://u:hunter2?a@b@h/d", "postgresql://h/d?password=hunter2",
+        "postgresql://h/d?pass%77ord=hunter2", "postgresql://h/d?a=b&sslpassword=hunter2", "mysql://u:hunter2@h/d",
+    ],
+)  # fmt: skip
+def test_a_password_in_the_store_s_address_is_refused_and_told_nobody(tmp_path: Path, store: str) -> None:
+    server = Server(tmp_path)
+    server.written["store"] = store
+    with pytest.raises(ConfigError, match="holds a password; give `password`") as raised:
+        load_control(server.config_file())
+    assert "hunter2" not in str(raised.value)
+
+
+def test_a_store_s_address_has_a_user_a_host_and_a_database(tmp_path: Path) -> None:
+    server = Server(tmp_path)
+    for store in ("postgresql://u@h:5432/d", "postgresql://u:@h/d?sslmode=verify-full", "postgres://h"):
+        server.written["store"] = store
+        assert load_control(server.config_file()).store == store
+
+
 async def test_a_server_with_a_certificate_needs_no_gateway_and_knows_people_by_theirs(tmp_path: Path) -> None:
     authority = Authority()
     put(tmp_path, "server", authority.issue("control"))

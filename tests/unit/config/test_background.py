@@ -89,6 +89,8 @@ def test_a_webhook_that_could_be_read_or_changed_on_its_way_is_refused(url: str)
         ("sqlite:var/fleet.db", "a file is of one machine"),
         ("redis://:secret@h/0", "holds a password"),
         ("rediss://user:secret@h/0", "holds a password"),
+        ("rediss://user:secret@h:0/x", "holds a password"),
+        ("valkey://user:secret@h/0", "holds a password"),
     ],
 )
 def test_machines_meet_at_a_redis_server_and_nowhere_else(store: str, said: str) -> None:

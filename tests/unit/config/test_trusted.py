@@ -15,6 +15,7 @@ from checkstream.config import EvidenceSettings, Secret
         ({"store": "https://"}, "is no store"),
         ({"store": "https://h:99999"}, "is no store"),
         ({"store": "postgresql://u:p@h/d"}, "holds a password"),
+        ({"store": "postgresql://u@h/d?password=p"}, "holds a password"),
         ({"secret": Secret(env="X")}, "has no password"),
         ({"hosts": ("https://h/",)}, "no name of a host"),
         ({"private_hosts": ("",)}, "no name of a host"),
