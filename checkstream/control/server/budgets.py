@@ -22,8 +22,8 @@ Counts = Sequence[tuple[int, str, int]]
 def read_budgets(session: Session, fleet: str, now_ms: int) -> tuple[Budget, ...]:
     """Return the budgets of a fleet; part of a transaction."""
     minute = now_ms // 60_000
-    minutes = sums(session, fleet, 1, minute - max(_MINUTES), _KINDS)
     hours = sums(session, fleet, HOUR, minute - max(_HOURS) * HOUR, _KINDS)
+    minutes = sums(session, fleet, 1, minute - max(_MINUTES), _KINDS) if hours else []
     return tuple(budgets_of(fleet, minutes, hours, minute))
 
 
