@@ -166,7 +166,7 @@ def test_what_cannot_be_masked_is_counted_and_never_written(tmp_path: Path) -> N
     told, kept = run(tmp_path, request(f"I am {MAIL}"), *streamed(b"data: not json\n\n"))
     assert told.heard == [("unmaskable", "aa")]
     assert kept == []
-    assert list(tmp_path.iterdir()) == []
+    assert list(tmp_path.glob("[!.]*")) == []
 
 
 def test_an_exchange_that_is_too_large_is_let_go(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -217,7 +217,7 @@ def test_what_is_old_is_removed_at_the_start_and_hourly(tmp_path: Path) -> None:
     clock[0] = NOW + dt.timedelta(days=8)
     exchange(recorder, "bb", request(), *ANSWER)
     recorder.close()
-    assert [path.name[-8:] for path in tmp_path.iterdir()] == ["bb.jsonl"]
+    assert [path.name[-8:] for path in tmp_path.glob("[!.]*")] == ["bb.jsonl"]
 
 
 def until(holds: Callable[[], bool]) -> None:

@@ -18,7 +18,7 @@ def shelf(folder: Path, *, max_bytes: int = 1000) -> Shelf:
 
 
 def names(folder: Path) -> list[str]:
-    return sorted(path.name for path in (folder / "record").iterdir())
+    return sorted(path.name for path in (folder / "record").glob("[!.]*"))
 
 
 def test_a_recording_is_written_whole_under_its_time_and_stream_for_its_owner_alone(tmp_path: Path) -> None:
@@ -63,6 +63,62 @@ def test_the_oldest_go_when_all_is_too_much(tmp_path: Path) -> None:
     assert [name[-8:] for name in names(tmp_path)] == ["a4.jsonl"]
 
 
+def test_the_bound_is_of_all_that_fill_the_directory_whoever_else_empties_it(tmp_path: Path) -> None:
+    several = [shelf(tmp_path) for _ in range(4)]
+    put = 0
+    for number in range(400):
+        before = set(names(tmp_path))
+        for place, one in enumerate(several):
+            one.put(NOW + number * dt.timedelta(seconds=1), f"p{place}", b"x" * 15)
+            put += 1
+        held = sum(path.stat().st_size for path in (tmp_path / "record").glob("*.jsonl"))
+        assert held <= 1000
+        if number == 200:  # it is sent, and none of that is counted as dropped
+            for name in before & set(names(tmp_path)):
+                (tmp_path / "record" / name).unlink()
+                put -= 1
+    assert len(names(tmp_path)) == put - sum(one.dropped for one in several)
+    assert held > 850
+    assert [name[-8:] for name in names(tmp_path)][-4:] == [f"p{place}.jsonl" for place in range(4)]
+
+
+def test_a_full_directory_is_not_counted_for_each_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    counted = 0
+    scandir = os.scandir
+
+    def counting(path: Path) -> object:
+        nonlocal counted
+        counted += 1
+        return scandir(path)
+
+    monkeypatch.setattr(os, "scandir", counting)
+    kept = shelf(tmp_path)
+    for number in range(1000):
+        kept.put(NOW + number * dt.timedelta(seconds=1), "aa", b"x")
+    assert counted == 1  # nothing was known
+    for number in range(1000, 2000):
+        kept.put(NOW + number * dt.timedelta(seconds=1), "aa", b"x")
+    assert counted == 11
+
+
+@pytest.mark.parametrize("told", [b"", b"0", b"-0000000000000000001", b"x" * 20, b"00000000000000000000 more"])
+def test_what_stands_of_the_bytes_is_counted_anew_or_right(tmp_path: Path, told: bytes) -> None:
+    (tmp_path / "record").mkdir()
+    total = tmp_path / "record" / ".bytes-of-jsonl"
+    total.write_bytes(told)
+    kept = shelf(tmp_path)
+    kept.put(NOW, "aa", b"x" * 10)
+    assert total.read_bytes().startswith(b"00000000000000000010")
+
+
+def test_what_is_too_much_by_itself_is_refused_and_costs_nothing_that_is_there(tmp_path: Path) -> None:
+    kept = shelf(tmp_path, max_bytes=25)
+    kept.put(NOW, "aa", b"x" * 10)
+    with pytest.raises(OSError, match="more than all"):
+        kept.put(NOW, "bb", b"x" * 26)
+    assert [name[-8:] for name in names(tmp_path)] == ["aa.jsonl"]
+
+
 def test_of_a_write_that_fails_nothing_is_left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     kept = shelf(tmp_path)
     kept.put(NOW, "aa", b"x")
@@ -85,6 +141,19 @@ def test_a_link_in_the_way_is_not_followed(tmp_path: Path) -> None:
     with pytest.raises(FileExistsError):
         kept.put(NOW, "aa", b"x")
     assert target.read_text() == "mine"
+
+
+def test_a_link_in_place_of_the_count_is_not_followed(tmp_path: Path) -> None:
+    kept = shelf(tmp_path)
+    kept.tidy(NOW)
+    target = tmp_path / "elsewhere"
+    target.write_text("mine")
+    total = tmp_path / "record" / ".bytes-of-jsonl"
+    total.unlink()
+    total.symlink_to(target)
+    with pytest.raises(OSError, match="symbolic links"):
+        kept.put(NOW, "aa", b"x")
+    assert (target.read_text(), names(tmp_path)) == ("mine", [])
 
 
 def test_a_directory_that_is_a_file_is_an_error(tmp_path: Path) -> None:
