@@ -15,6 +15,7 @@ from checkstream.control.identity import ONCE
 from checkstream.errors import CallerUnknown, ControlUnusable, NodeRefused
 
 BUNDLES = "/bundles/"
+_OLDER = "`{node}` has signed this for all time, as older versions do, so others could send it again; upgrade it"
 _PART = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-")
 
 
@@ -36,6 +37,8 @@ class RepositoryFiles:
                 return problem(405, "method_not_allowed", "bundles are read with GET")
             once = request.headers.get(ONCE, "")
             self._nodes.require(request, once.encode("utf-8", "surrogateescape"))
+            if not once:  # signed for all time: whoever has seen it could ask it again
+                return problem(403, "node_refused", _OLDER.format(node=node))
             await self._admit(node, once)
         except (CallerUnknown, NodeRefused, ControlUnusable) as error:
             return problem(*status_of(error), STORE_FAILS if isinstance(error, ControlUnusable) else str(error))

@@ -218,3 +218,16 @@ async def test_who_asks_for_bundles_is_not_told_where_a_store_is_that_fails(tmp_
     assert "operator" in body["error"]["message"]
     assert "control.db" not in body["error"]["message"]
     store.close()
+
+
+async def test_a_node_of_an_older_version_is_told_to_be_upgraded(tmp_path: Path) -> None:
+    server = Server(tmp_path)
+    server.written["repository"] = "public"
+    node, path = server.nodes["n1"], "/bundles/timestamp.json"
+    async with server.serving():
+        assert (await asked("POST", server.url, "/v1/attestations", attestation(1), node=node))[0] == 200
+        status, body = await asked("GET", server.url, path, headers=node.headers("GET", path, b""))
+        newer = await asked("GET", server.url, path, node=node, sequence=1)
+    assert (status, body["error"]["code"]) == (403, "node_refused")
+    assert body["error"]["message"].endswith("; upgrade it")
+    assert newer[0] == 404, "it may ask, and nothing is published"
