@@ -10,8 +10,15 @@ from checkstream.config.control import Fleet
 from checkstream.control.review.precision import WEEK_S
 from checkstream.control.server.database import Session, open_database
 from checkstream.control.server.measured import measured
+from checkstream.control.server.traffic import forget
+from checkstream.control.telemetry.delivery import At
+from checkstream.control.telemetry.privacy import Privacy, run_of
 from tests.controlled import KINDS, address_of
-from tests.evidence_stores import postgres  # noqa: F401 - a fixture
+from tests.evidence_stores import postgres
+from tests.records import CHAIN, entries, seal_all
+from tests.telemetry_store import Kept, database, kept, pairs
+
+__all__ = ["database", "kept", "postgres"]
 
 NOW_MS = 2951 * WEEK_S * 1000 + 5000
 FINDING = '{"finding":{"kind":"node_stale","severity":"page","subject":"s","says":"so"},"since_s":1.0,"seen_s":1.0}'
@@ -24,6 +31,7 @@ def _filled(session: Session) -> None:
             "values(?, ?, ?, '', 0, 0, 0, 0, 0)",
             (node, chain, seq),
         )
+    session.execute("update totals set count = 100")
     session.execute("insert into gaps(node, chain, first, last, reason, at_ms) values('n1', 'c1', 5, 24, 'full', 0)")
     for seq in (7, 9):
         session.execute(
@@ -75,3 +83,19 @@ async def test_figures_of_a_store_are_what_it_has(kind: str, tmp_path: Path, req
     assert [each.node for each in found.nodes["shop"]] == ["n1", "n2"]
     assert len(times) == 2
     assert all(0 < took < 60 for took in times)
+
+
+def test_what_has_arrived_is_counted_once_and_never_less(kept: Kept) -> None:
+    def arrived() -> int:
+        return int(kept.do(lambda session: measured({}, 60, session, NOW_MS).records))
+
+    before, sealed = arrived(), seal_all(entries(5))
+    kept.send(sealed[:3])
+    kept.runs(run_of(CHAIN, At(), pairs(sealed), Privacy()))
+    assert arrived() == before + 3
+    kept.send(sealed[3:])
+    assert arrived() == before + 5
+    kept.do(lambda session: session.execute("update chains set gone = 1"))
+    kept.do(forget, 2**48, 1000)
+    assert kept.rows("chains", "seq") == []
+    assert arrived() == before + 5

@@ -204,6 +204,7 @@ class _Arrival:
             if exchange is not None:
                 decisions += [(self._node, chain, item.seq, *row) for row in _decisions(exchange, at_ms)]
         _put(self._session, "records", _RECORD, records)
+        self._session.execute("update totals set count = count + ? where name = 'records'", (len(records),))
         _put(self._session, "decisions", _DECISION, decisions)
         counts = (
             Count(minute=minute, route=route[:500], name=name[:500], count=count)

@@ -36,13 +36,12 @@ def measured(fleets: Mapping[str, Fleet], silent_s: float, session: Session, now
         stages[name] = "" if rollout is None else rollout.stage
         hour = summed(tally for _, tally in tables.minutes(session, name, now_ms - _HOUR_MS))
         exchanges[name] = (hour.exchanges, hour.refusals, hour.stops, hour.failures)
-    missing = _number(session, "select coalesce(sum(last - first + 1), 0) from gaps")
     return Standing(
         nodes=nodes,
         stages=stages,
         exchanges=exchanges,
-        records=_number(session, "select coalesce(sum(seq), 0) from chains") - missing,
-        missing=missing,
+        records=_number(session, "select count from totals where name = 'records'"),
+        missing=_number(session, "select coalesce(sum(last - first + 1), 0) from gaps"),
         waiting_bytes=_number(session, "select coalesce(sum(waiting), 0) from senders"),
         chains=_chains(session, now_ms - int(silent_s * 1000)),
         faults=_number(session, "select count(*) from flaws"),

@@ -31,5 +31,6 @@ MIGRATIONS: tuple[Migration, ...] = (
     evidence.FIRST,
     chains.GONE,
     evidence.BY_NODE,
+    chains.ARRIVED,
 )
 """In their order."""

@@ -10,3 +10,14 @@ GONE = Migration(
     statements=("alter table chains add column gone {int} not null default 0",),
 )
 """`gone`: its node has said that the files are not there any more."""
+
+ARRIVED = Migration(
+    number=11,
+    name="records that have arrived",
+    statements=(
+        "create table totals(name text primary key, count {int} not null)",
+        """insert into totals(name, count) select 'records', (select coalesce(sum(seq), 0) from chains)
+             - (select coalesce(sum(last - first + 1), 0) from gaps)""",
+    ),
+)
+"""What only grows, whatever is let go of."""
