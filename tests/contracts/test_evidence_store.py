@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Iterator
+from functools import partial
 from typing import Any, TypeVar
 
 import msgspec
 import pytest
 
 from checkstream.audit.entries import ActEntry
-from checkstream.control.server.database import Database
+from checkstream.control.server.database import Database, Row, Session
 from checkstream.control.server.evidence import Evidence, Kept
 from checkstream.control.server.people import Asker
 from checkstream.control.telemetry.evidence import MOST_PARCEL, Parcel
@@ -61,8 +62,17 @@ class Bench:
 
 
 @pytest.fixture
-def bench(database: Database) -> Bench:
-    return Bench(database)
+def bench(database: Database) -> Iterator[Bench]:
+    yield Bench(database)
+    held, summed = (
+        {str(node): int(size) for node, size in database.at_once(partial(_rows, of)) if size}
+        for of in ("select node, size from evidence_held", "select node, sum(size) from evidence group by node")
+    )
+    assert held == summed, "whatever a test has done, what a node's pieces take is known"
+
+
+def _rows(statement: str, session: Session) -> list[Row]:
+    return session.execute(statement)
 
 
 def test_each_piece_is_kept_once_as_it_came(bench: Bench) -> None:

@@ -95,8 +95,8 @@ class Evidence:
         if at_ms < now_ms - self._keep_ms:
             return Kept(kept=False)
         size = len(parcel.sealed)
-        held = session.execute("select coalesce(sum(size), 0) from evidence where node = ?", (node,))
-        if int(held[0][0]) + size > self._most:
+        held = session.execute("select size from evidence_held where node = ?", (node,))
+        if (int(held[0][0]) if held else 0) + size > self._most:
             raise Overloaded("this node's evidence has no more room here; raise `evidence_bytes`, or erase some")
         if session.execute("select 1 from evidence where node = ? and chain = ? and seq = ?", place):
             return Kept(kept=False)
@@ -106,6 +106,11 @@ class Evidence:
             "insert into evidence(node, chain, seq, hash, stream, route, caller, key, at_ms, size, erased, sealed) "
             "values(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 0, ?)",
             (*place, parcel.hash, *named, at_ms, size, parcel.sealed),
+        )
+        session.execute(
+            "insert into evidence_held(node, size) values(?, ?) "
+            "on conflict(node) do update set size = evidence_held.size + excluded.size",
+            (node, size),
         )
         return Kept(kept=True)
 
@@ -139,6 +144,11 @@ class Evidence:
             self._record(
                 ActEntry(who=who.name, role=who.role, act="erase", fleet="", subject=subject, reason=reason, detail={})
             )
+            freed = session.execute(
+                f"select node, sum(size) from evidence where {column} = ? and erased = 0 group by node",  # noqa: S608 - ours
+                (as_kept(value),),
+            )
+            _give_back(session, freed)
             return Erased(pieces=len(session.execute(empty, (b"", as_kept(value)))))
 
         return await self._database.transact(erase)
@@ -151,11 +161,23 @@ class Evidence:
         """
         before = self._now_ms() - self._keep_ms
         oldest = "select node, chain, seq from evidence where at_ms < ? order by at_ms limit ?"
-        delete = f"delete from evidence where (node, chain, seq) in ({oldest}) returning 1"  # noqa: S608 - ours
+        delete = f"delete from evidence where (node, chain, seq) in ({oldest}) returning node, size"  # noqa: S608 - ours
+
+        def step(session: Session) -> int:
+            freed = session.execute(delete, (before, _STEP))
+            _give_back(session, freed)
+            return len(freed)
+
         gone = _STEP
         while gone == _STEP:
-            gone = await self._database.transact(lambda session: len(session.execute(delete, (before, _STEP))))
+            gone = await self._database.transact(step)
             await asyncio.sleep(_PAUSE_S)
+
+
+def _give_back(session: Session, freed: list[Row]) -> None:
+    """Give nodes back the room of pieces: node and bytes of each."""
+    for node, size in freed:
+        session.execute("update evidence_held set size = size - ? where node = ?", (int(size), node))
 
 
 def _found(session: Session, stream: str) -> list[Found]:

@@ -32,5 +32,6 @@ MIGRATIONS: tuple[Migration, ...] = (
     chains.GONE,
     evidence.BY_NODE,
     chains.ARRIVED,
+    evidence.HELD,
 )
 """In their order."""

@@ -31,3 +31,14 @@ BY_NODE = Migration(
     ),
 )
 """So that what one node has sent of an exchange need not be read through to come to the next."""
+
+HELD = Migration(
+    number=12,
+    name="room that evidence takes",
+    statements=(
+        "create table evidence_held(node text primary key, size {int} not null)",
+        "insert into evidence_held(node, size) select node, sum(size) from evidence group by node",
+        "drop index evidence_by_size",
+    ),
+)
+"""Of each node the sum of its pieces, which each that comes would have to be summed for otherwise."""
