@@ -99,6 +99,7 @@ def exchanges(dialogue: Dialogue, stream: str, route: Route, caller: str | None)
             answer=answer,
             documents=passages(dialogue.documents),
             conversation=conversation_key(caller or "", dialogue.conversation) if dialogue.conversation else "",
+            circumstances=dialogue.circumstances,
             ages=dialogue.ages.get(choice, ()),
         )
 

@@ -12,6 +12,8 @@ import json
 import time
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import asynccontextmanager
+from types import MappingProxyType
+from typing import Any
 
 import msgspec
 
@@ -24,11 +26,12 @@ from checkstream.core import commands as do
 from checkstream.core import events as on
 from checkstream.core.exchange.machine import machine_for
 from checkstream.core.exchange.plan import Plan
+from checkstream.core.policy.capabilities import RESPONSES
 from checkstream.core.policy.program import Program
 from checkstream.core.terms import Stage, Verdict, keeps_back
 from checkstream.core.wire.surfaces import SURFACES
 from checkstream.errors import AuditError, ConfigError, JobError, JobInvalid, ScoringError
-from checkstream.jobs.exchange import Exchange
+from checkstream.jobs.exchange import Exchange, Message
 from checkstream.jobs.rescored import Rescored, Violation, cutoff_ms
 from checkstream.jobs.scoring import Assessment
 from checkstream.jobs.scoring import Scorer as JobScorer
@@ -41,7 +44,8 @@ _NO_CAP = 1 << 30
 _TURN_WORK = 1000
 _SURFACE = SURFACES["openai.chat"]
 _JUDGED = frozenset({"complete", "stopped"})
-_ROLES = frozenset({"system", "assistant"})
+_ROLES = MappingProxyType({"system": "system", "assistant": "assistant", "tool_result": "tool"})
+"""Kind of a text of a prompt -> role of a message; all else the user has said."""
 
 
 class Rescoring:
@@ -69,14 +73,22 @@ class Rescoring:
         program = self._programs.get(exchange.route)
         if program is None:
             raise JobInvalid(f"answers of the route `{exchange.route}` are not scored again here")
-        record = await self._run(program, exchange)
+        unsure = _unsure(program, exchange)
+        record = await self._run(_without(program, unsure), exchange)
         if record.outcome not in _JUDGED and record.outcome != "refused":
             raise JobError(f"the answer could not be judged: {record.outcome}")
         judged = record.outcome in _JUDGED
         found = tuple(_told(each) for each in record.verdicts if judged and _condemns(each))
+        if found and any(rule.excepts for rule in program.rules if rule.id in unsure):
+            judged, found = False, ()
         cut_ms = cutoff_ms(found, exchange.ages)
         report = Rescored(
-            caller=exchange.caller, judged=judged, violations=found, cutoff_ms=cut_ms, policies=record.policies
+            caller=exchange.caller,
+            judged=judged,
+            violations=found,
+            cutoff_ms=cut_ms,
+            policies=record.policies,
+            left_out=tuple(sorted(unsure)),
         )
         return Assessment(risk=100.0 if found else 0.0, report=msgspec.json.encode(report))
 
@@ -89,10 +101,10 @@ class Rescoring:
         plan = Plan(
             program=program, route=exchange.route, models=self._models, turn_work=_TURN_WORK, tells=False,
             prompt_chars=_NO_CAP, prompt_messages=_NO_CAP, answer_bytes=_NO_CAP, event_bytes=_NO_CAP,
-            held_bytes=_NO_CAP, call_bytes=_NO_CAP,
+            held_bytes=_NO_CAP, call_bytes=_NO_CAP, said=_said(exchange),
         )  # fmt: skip
         guard = machine_for(_SURFACE, plan, lambda _: "")
-        pending: list[on.AnyEvent] = [on.RequestReceived(_request(exchange))]
+        pending: list[on.AnyEvent] = [_request(exchange)]
         while pending:
             await asyncio.sleep(0)
             for command in guard.receive(pending.pop(0), time.monotonic()):
@@ -145,10 +157,53 @@ def _told(verdict: Verdict) -> Violation:
     )
 
 
-def _request(exchange: Exchange) -> bytes:
+def _unsure(program: Program, exchange: Exchange) -> frozenset[str]:
+    """Return the ids of rules that ask for what nobody knows any more.
+
+    What a caller had said spares what is said again; of exceptions that only makes more of them. Earlier requests, and
+    all that a document said, are known to none.
+    """
+    about = exchange.circumstances
+    kept = exchange.surface == RESPONSES and "conversation" in about.request  # the provider has what was said before
+    none_is_known = about.edited or kept or "previous_response_id" in about.request
+    unsure = set(program.recalling)
+    for rule in program.rules:
+        spares = (each for number in rule.needs if (each := program.signals[number].spares) is not None)
+        asked = {channel for each in spares for channel in each.request}
+        if asked and not rule.excepts and (none_is_known or (exchange.documents and "document" in asked)):
+            unsure.add(rule.id)
+    return frozenset(unsure)
+
+
+def _without(program: Program, rules: frozenset[str]) -> Program:
+    """Return a program in which some rules are enforced for nobody."""
+    changed = (msgspec.structs.replace(each, enforce_share=0.0) if each.id in rules else each for each in program.rules)
+    return msgspec.structs.replace(program, rules=tuple(changed)) if rules else program
+
+
+def _said(exchange: Exchange) -> dict[str, Any]:
+    """Return fields of `request` as conditions read them: lists come out of the queue as such."""
+    said = exchange.circumstances.request
+    return {name: tuple(value) if isinstance(value, list) else value for name, value in said.items()}
+
+
+def _request(exchange: Exchange) -> on.RequestReceived:
     """Return the prompt as a request: what the user has said is nobody's leak where it is said again."""
-    told = [{"role": each.role if each.role in _ROLES else "user", "content": each.text} for each in exchange.messages]
-    return json.dumps({"model": "m", "messages": told or [{"role": "user", "content": " "}]}).encode()
+    told = [_message(each) for each in exchange.messages]
+    body = {"model": "m", "messages": told or [{"role": "user", "content": " "}]}
+    about = exchange.circumstances
+    return on.RequestReceived(
+        json.dumps(body).encode(),
+        caller=about.request.get("caller"),
+        context=about.context or None,
+        confirmed=about.confirmed,
+        known=about.known,
+    )
+
+
+def _message(message: Message) -> dict[str, str]:
+    role = _ROLES.get(message.role, "user")
+    return {"role": role, "content": message.text} | ({"tool_call_id": "c"} if role == "tool" else {})
 
 
 def _answered(answer: str) -> Iterator[on.AnyEvent]:

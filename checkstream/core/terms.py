@@ -212,6 +212,21 @@ class Message(msgspec.Struct, frozen=True):
     text: str
 
 
+class Circumstances(msgspec.Struct, frozen=True, kw_only=True):
+    """What rules knew of a request besides its texts, for those who judge its answer again."""
+
+    context: str = ""
+    """What the caller said of it, a JSON object; empty: nothing."""
+    known: str = ""
+    """What was surely known of the caller, as in `RequestReceived`."""
+    request: Mapping[str, Any] = {}
+    """Field of `request` -> its value; what the request did not say is not there."""
+    confirmed: tuple[str, ...] = ()
+    """Ids of the rules whose confirmation came with it."""
+    edited: bool = False
+    """Not all of its texts were forwarded as they came: what the caller had said is not known any more."""
+
+
 class Dialogue(msgspec.Struct, frozen=True, kw_only=True):
     """A prompt and what its caller got as the answer, to be held against evidence."""
 
@@ -225,6 +240,7 @@ class Dialogue(msgspec.Struct, frozen=True, kw_only=True):
     """From the request's context, edits carried out."""
     conversation: str = ""
     """The caller's name for it; empty: none was given."""
+    circumstances: Circumstances = Circumstances()
     ages: Mapping[int, tuple[tuple[int, float], ...]] = {}
     """Choice that a rule has stopped -> where in the model's text pieces of it began, and how long before the end each
     had come, seconds."""

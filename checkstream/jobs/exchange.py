@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 import msgspec
 
+from checkstream.core.terms import Circumstances
 from checkstream.errors import JobInvalid
 from checkstream.grounding.terms import Passage
 from checkstream.jobs.terms import Job
@@ -39,6 +40,7 @@ class Exchange(msgspec.Struct, frozen=True, kw_only=True):
     """From the request's context."""
     conversation: str = ""
     """Made by `conversation_key`; empty where the caller named none."""
+    circumstances: Circumstances = Circumstances()
     ages: tuple[tuple[int, float], ...] = ()
     """Of an answer that a rule has stopped: where pieces of it began, and how long before the end each had come,
     seconds."""
@@ -50,6 +52,8 @@ class Exchange(msgspec.Struct, frozen=True, kw_only=True):
             len(self.answer)
             + sum(len(message.text) for message in self.messages)
             + sum(len(passage.text) for passage in self.documents)
+            + len(self.circumstances.context)
+            + len(self.circumstances.known)
         )
 
 

@@ -50,13 +50,16 @@ class Rescored(msgspec.Struct, frozen=True, kw_only=True):
     """Whose answer it is, as configured; null: callers have no names."""
 
     judged: bool
-    """False: its prompt would be refused by now, so that nothing can be said of the answer."""
+    """False: its prompt would be refused by now, or an exception can't be decided any more, so that nothing can be said
+    of the answer."""
     violations: tuple[Violation, ...] = ()
     cutoff_ms: float | None = None
     """Of an answer that was stopped: how long before that the first of the violations had come; null: none had, or it
     was not stopped. Where text before it was edited it is about so long."""
     policies: tuple[str, ...] = ()
     """`name@version` of those that judged."""
+    left_out: tuple[str, ...] = ()
+    """Ids of rules that ask for what is not known any more: what the caller had said, or earlier requests."""
 
     @property
     def result(self) -> Literal["clean", "violation", "unjudged"]:

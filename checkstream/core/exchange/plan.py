@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import Literal
+from typing import Any, Literal
 
 import msgspec
 
@@ -90,6 +90,9 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     """What earlier requests of a conversation came to can be asked for, and is kept."""
     recalls_texts: bool = False
     """Of conversations whose history is not sent again what the user said last is kept, too."""
+    said: Mapping[str, Any] = MappingProxyType({})
+    """Fields of `request` as conditions are to read them, whatever the request says: where an answer is judged again,
+    they are those of the request that it answered."""
     scored_chars: int = 0
     """Most characters of an answer that is scored after it has gone out; a longer one isn't, and the record says so.
     0: none is."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import io
+import json
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -16,7 +17,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from checkstream.app import rescoring
-from checkstream.app.background import _profiles
+from checkstream.app.background import _profiles, exchanges
 from checkstream.app.following import Beside
 from checkstream.app.force import load
 from checkstream.app.models import open_models
@@ -25,8 +26,12 @@ from checkstream.audit.chain import read
 from checkstream.audit.keys import load_public_key
 from checkstream.audit.verify import verify
 from checkstream.config import BundleSettings, GroundingSettings, RescoreSettings, load_config
+from checkstream.core.commands import Enqueue
+from checkstream.core.events import RequestReceived
 from checkstream.core.exchange.plan import Plan
 from checkstream.core.policy.compile import compile_sources
+from checkstream.core.policy.program import Program
+from checkstream.core.terms import Circumstances
 from checkstream.errors import ConfigError, JobError, JobInvalid, ModelError, PolicyError, ScoringError
 from checkstream.jobs import Exchange, Message
 from checkstream.jobs.exchange import read_scoring_job, scoring_jobs
@@ -34,7 +39,6 @@ from checkstream.jobs.rescored import RESCORE, Rescored
 from checkstream.jobs.scoring import Scorer
 from checkstream.proxy.accept import Route
 from checkstream.telemetry import open_log
-from checkstream.trial.exchange import Came, read_texts
 from tests.bundled import STOPS, World
 from tests.guarded import CHAT, LABELS
 from tests.playbook import Exchange as Guarded
@@ -221,16 +225,102 @@ _OF_MODELS = STRICT[STRICT.index("  - {name: rude") : STRICT.index("  - {name: r
 ONLY_PATTERNS = compile_sources([("s", STRICT.replace(_OF_MODELS, ""))], LABELS)
 
 
+OF_CIRCUMSTANCES = """
+pack: {name: of_circumstances, version: 1.0.0}
+policies:
+  - {name: mask, id: MASK, stage: [ingress], entities: [EMAIL], enabled_when: "has(context.masks)",
+     actions: [{type: redact}]}
+  - {name: mail, id: MAIL, stage: [midstream], actions: [{type: redact}],
+     entities: [{name: EMAIL, unless: in_request, in: [user, tool_result, document]}]}
+  - {name: blue, id: BLUE, stage: [midstream], phrases: [blue], enabled_when: "!has(context.tenant)",
+     actions: [{type: redact}]}
+  - {name: red, id: RED, stage: [midstream], phrases: [red], conditions: ['request.stream && !has(request.user)'],
+     actions: [{type: redact}]}
+  - {name: sky, id: SKY, stage: [midstream], phrases: [sky], enforce_share: 0.5, actions: [{type: redact}]}
+  - {name: kin, id: KIN, stage: [midstream], phrases: [kin], enabled_when: '!has(context.role)',
+     actions: [{type: redact}]}
+  - {name: ask, id: ASK, stage: [ingress], phrases: [sky], actions: [{type: require_confirmation}]}
+  - {name: more, id: MORE, stage: [midstream], phrases: [more], conditions: ['conversation.turns > 1'],
+     actions: [{type: redact}]}
+"""
+CIRCUMSTANCES = compile_sources([("c", OF_CIRCUMSTANCES)], LABELS)
+SAID = st.lists(st.sampled_from(["blue", "red", "sky", "kin", "more", MAIL]), max_size=6).map(" ".join)
+
+
+def released(program: Program, received: RequestReceived, answer: str) -> Exchange:
+    """Return what is handed over of an exchange that a guard has let out."""
+    guarded = Guarded(CHAT, Plan(program=program, route="chat", scored_chars=10_000), constant(0.0))
+    for event in (received, *streamed(say([answer]), step=7)):
+        guarded.send(event)
+    (put_,) = (command for command in guarded.out.commands if isinstance(command, Enqueue))
+    route = Route(name="chat", match=None, upstream=None, surface=CHAT)  # type: ignore[arg-type]
+    (exchange,) = exchanges(put_.dialogue, "s1", route, received.caller)
+    (job,) = scoring_jobs(exchange, (RESCORE,), 1, 1 << 20)
+    return read_scoring_job(job)[1]
+
+
+def rejudged(program: Program, exchange: Exchange) -> Rescored:
+    judging = Rescoring({"chat": program}, Failing(), {})  # type: ignore[arg-type]
+    return msgspec.json.decode(asyncio.run(judging.assess(exchange)).report, type=Rescored)
+
+
 @given(st.lists(WORDS, max_size=12))
 @settings(deadline=None)
 def test_what_a_guard_has_let_out_is_clean_under_its_own_rules(words: list[str]) -> None:
-    guarded = Guarded(CHAT, Plan(program=ONLY_PATTERNS), constant(0.0))
-    for event in (request("Hi"), *streamed(say([" ".join(words)]), step=7)):
-        guarded.send(event)
-    released = read_texts(CHAT, Came(sent=list(guarded.out.sent))).get("content/0/0", "")
-    judging = Rescoring({"chat": ONLY_PATTERNS}, Failing(), {})  # type: ignore[arg-type]
-    assessment = asyncio.run(judging.assess(said(released)))
-    assert msgspec.json.decode(assessment.report, type=Rescored).violations == ()
+    exchange = released(ONLY_PATTERNS, request("Hi", stream=True), " ".join(("So", *words)))
+    assert rejudged(ONLY_PATTERNS, exchange) == Rescored(judged=True, policies=("strict@2.0.0",))
+
+
+@st.composite
+def requests(draw: st.DrawFn) -> RequestReceived:
+    """Return a request of some caller, with what rules read besides its texts."""
+    facts = dict.fromkeys(draw(st.sets(st.sampled_from(["masks", "tenant"]))), "x")
+    within, found, user = draw(st.booleans()), draw(st.none() | SAID), draw(st.none() | st.sampled_from(["u1", "u2"]))
+    own = {"context": facts if within else None, "documents": draw(st.none() | st.lists(SAID, max_size=1))}
+    tool = [] if found is None else [{"role": "tool", "tool_call_id": "c", "content": found}]
+    who = {} if user is None else {"user": user}
+    return msgspec.structs.replace(
+        request(draw(SAID), *tool, stream=True, checkstream=own, **who),
+        caller=draw(st.none() | st.sampled_from(["ann", "bob", "cy", "dee"])),
+        context=json.dumps(facts) if facts and not within else None,
+        confirmed=("ASK",),
+        known=draw(st.sampled_from(["", '{"role": "clerk"}'])),
+    )
+
+
+@given(requests(), SAID)
+@settings(deadline=None)
+def test_what_has_been_let_out_under_its_circumstances_is_clean_under_them(
+    received: RequestReceived, answer: str
+) -> None:
+    told = rejudged(CIRCUMSTANCES, released(CIRCUMSTANCES, received, f"So {answer} and so on."))
+    assert (told.judged, told.violations) == (True, ())
+
+
+def test_what_is_not_known_any_more_is_left_out_and_all_else_is_judged() -> None:
+    of_two = compile_sources(
+        [("c", OF_CIRCUMSTANCES.replace('blue], enabled_when: "!has(context.tenant)"', "blue]"))], LABELS
+    )
+    masked = msgspec.structs.replace(request(f"Ask {MAIL}", stream=True), context='{"masks": 1}')
+    exchange = released(CIRCUMSTANCES, masked, f"I asked {MAIL}.")
+    told = rejudged(of_two, msgspec.structs.replace(exchange, answer=f"It is blue, says {MAIL}."))
+    assert ([each.rule_id for each in told.violations], told.left_out) == (["BLUE"], ("MAIL", "MORE"))
+    plain = msgspec.structs.replace(said(f"It is blue, says {MAIL}."), circumstances=Circumstances())
+    assert [each.rule_id for each in rejudged(of_two, plain).violations] == ["BLUE", "MAIL"]
+
+
+def test_where_an_exception_can_not_be_decided_any_more_nothing_is_said_of_what_was_found() -> None:
+    excepting = """
+pack: {name: e, version: 1.0.0}
+policies:
+  - {name: blue, id: BLUE, stage: [midstream], phrases: [blue], actions: [{type: redact}]}
+  - {name: known, id: KNOWN, stage: [midstream], phrases: [so blue], conditions: ['conversation.turns > 1'],
+     actions: [{type: allow}]}
+"""
+    program = compile_sources([("e", excepting)], LABELS)
+    told = rejudged(program, said("It is so blue."))
+    assert (told.result, told.violations, told.left_out) == ("unjudged", (), ("KNOWN",))
+    assert rejudged(program, said("It is green.")).result == "clean"
 
 
 def test_an_exchange_is_of_one_sample_of_the_other_or_of_both() -> None:

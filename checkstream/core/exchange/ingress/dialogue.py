@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
-from checkstream.core.terms import Dialogue, Message
+import msgspec
+
+from checkstream.core.events import RequestReceived
+from checkstream.core.terms import Circumstances, Dialogue, Message
 from checkstream.core.wire.json_text.spans import Path
 from checkstream.core.wire.requests.extension import DOCUMENTS, reworded
 from checkstream.core.wire.surface import Extension, Request
@@ -51,3 +55,19 @@ def dialogue_of(
         ),
         conversation=extension.conversation or "",
     )
+
+
+def circumstances_of(
+    event: RequestReceived, request: Request, said: Mapping[str, Any], *, edited: bool
+) -> Circumstances:
+    """Return what rules knew of a request besides its texts.
+
+    Args:
+        event: With which it came.
+        request: As it was read.
+        said: Field of `request` -> its value, as conditions read it.
+        edited: Not all of its texts were forwarded as they came.
+    """
+    facts = request.extension.context if request.extension is not None else {}
+    context = event.context if event.context is not None else msgspec.json.encode(facts).decode() if facts else ""
+    return Circumstances(context=context, known=event.known, request=said, confirmed=event.confirmed, edited=edited)

@@ -17,7 +17,7 @@ from checkstream.core.commands import Remember
 from checkstream.core.events import Recalled, RequestReceived
 from checkstream.core.exchange.checking import Checking, some_together
 from checkstream.core.exchange.heard import Spoken
-from checkstream.core.exchange.ingress.dialogue import dialogue_of
+from checkstream.core.exchange.ingress.dialogue import circumstances_of, dialogue_of
 from checkstream.core.exchange.ingress.joined import EDITS_WORK, Joined, rewriting
 from checkstream.core.exchange.ingress.joining import Joining
 from checkstream.core.exchange.ingress.known import told_of
@@ -271,9 +271,10 @@ class Prompt:
             "earlier_risk": event.earlier_risk,
             "conversation": request.conversation or (request.extension and request.extension.conversation),
             "previous_response_id": request.previous,
+            **self._plan.said,
         }
         person = context.get("user") if isinstance(context, dict) else None
-        user = request.user or (person.get("id") if isinstance(person, dict) else None)
+        user = said["user"] or (person.get("id") if isinstance(person, dict) else None)
         facts, undecided = exchange_facts(
             self._plan.program,
             from_json(context),
@@ -514,7 +515,10 @@ class Prompt:
             raise AssertionError("only the answer to a request is heard")
         deltas = enumerate(request.unit.deltas) if self._removed else ()
         removed = {place: self._removed.instead(delta) for place, delta in deltas if self._removed.takes(delta)}
-        return dialogue_of(request, self._forwarded, removed, answers)
+        edited = bool(self._forwarded or removed)
+        about = circumstances_of(self._event, request, self._checking.exchange.request, edited=edited)
+        said = dialogue_of(request, self._forwarded, removed, answers)
+        return msgspec.structs.replace(said, circumstances=about)
 
     def begun(self) -> Sequence[Remember]:
         """Return what others of the conversation are to know while the exchange runs."""

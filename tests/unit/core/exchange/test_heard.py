@@ -18,7 +18,7 @@ from checkstream.core.events import (
     UpstreamOpened,
 )
 from checkstream.core.exchange.heard import Heard
-from checkstream.core.terms import Dialogue, Document, Message
+from checkstream.core.terms import Circumstances, Dialogue, Document, Message
 from tests.guarded import CHAT, DONE, MAIL, STOP, ends, event, plan, request, says, stream
 from tests.playbook import Exchange, Played, play
 
@@ -136,6 +136,7 @@ def test_the_prompt_is_handed_over_as_it_was_forwarded() -> None:
         ],
         checkstream={
             "conversation": "c-1",
+            "context": {"tenant": "acme"},
             "documents": [
                 "Rates are 4.2 %.",
                 {"id": "D7", "title": "Of ann@x.io", "url": "http://x/d", "text": "Ask ann@x.io."},
@@ -154,7 +155,15 @@ def test_the_prompt_is_handed_over_as_it_was_forwarded() -> None:
             Document("By [EMAIL]\nor [EMAIL]", id="9"),
         ),
         conversation="c-1",
-    )
+        circumstances=Circumstances(
+            context='{"tenant":"acme"}',
+            request={
+                "route": "", "model": "m", "surface": "openai.chat", "stream": True, "tools": (),
+                "metadata": {}, "conversation": "c-1",
+            },
+            edited=True,
+        ),
+    )  # fmt: skip
 
 
 def test_what_is_kept_is_bounded_unless_all_of_it_is_needed() -> None:
