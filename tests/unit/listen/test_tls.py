@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import ssl
+import threading
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -193,3 +195,69 @@ def test_files_that_can_t_be_used_are_named(tmp_path: Path) -> None:
     for wrong in cases:
         with pytest.raises(CertificateUnusable, match=r"`.*` can't be used: \w+"):
             ServerTls(TlsSettings(**wrong)).open()
+
+
+@pytest.mark.parametrize("loop", ["asyncio", "uvloop"])
+def test_g33_no_step_of_a_handshake_runs_on_the_loop(tmp_path: Path, loop: str) -> None:
+    stepping: list[int] = []
+
+    class Watched(ssl.SSLObject):
+        def do_handshake(self) -> None:
+            stepping.append(threading.get_ident())
+            super().do_handshake()
+
+    async def run() -> None:
+        async with Site(tmp_path).serving() as site:
+            site.tls.context.sslobject_class = Watched
+            older = site.trusting()
+            older.maximum_version = ssl.TLSVersion.TLSv1_2
+            for context in (site.trusting(), older):
+                answers = await asyncio.gather(*(site.ask(context) for _ in range(8)))
+                assert set(answers) == {("first", "HTTP/1.1 200 OK")}
+            assert await site.refuses(ssl.create_default_context())
+        assert len(stepping) >= 2 * 16, "each has two flights at least"
+        assert threading.get_ident() not in stepping
+
+    factory = uvloop.new_event_loop if loop == "uvloop" else asyncio.new_event_loop
+    with asyncio.Runner(loop_factory=factory) as runner:
+        runner.run(run())
+
+
+@pytest.mark.parametrize("loop", ["asyncio", "uvloop"])
+def test_what_is_asked_together_with_the_end_of_a_handshake_is_answered_whole(tmp_path: Path, loop: str) -> None:
+    async def run() -> None:
+        async with Site(tmp_path).serving() as site:
+            read, written = ssl.MemoryBIO(), ssl.MemoryBIO()
+            caller = site.trusting().wrap_bio(read, written, server_hostname="localhost")
+            with pytest.raises(ssl.SSLWantReadError):
+                caller.do_handshake()
+            place = (site.listener.address.host, site.listener.address.port)
+            reader, writer = await asyncio.open_connection(*place)
+            hello = written.read()
+            for each in (hello[:7], hello[7:]):
+                writer.write(each)
+                await asyncio.sleep(0.01)
+            while True:
+                read.write(await asyncio.wait_for(reader.read(1 << 16), 2))
+                try:
+                    caller.do_handshake()
+                    break
+                except ssl.SSLWantReadError:
+                    continue
+            body = b"POST / HTTP/1.1\r\nhost: x\r\ncontent-length: 200000\r\n\r\n" + b"x" * 200_000
+            for _ in range(40):
+                caller.write(ASK)
+            for at in range(0, len(body), 1 << 14):
+                caller.write(body[at : at + (1 << 14)])
+            writer.write(written.read())
+            answers = b""
+            while answers.count(b"200 OK") < 41:
+                read.write(await asyncio.wait_for(reader.read(1 << 16), 2))
+                with contextlib.suppress(ssl.SSLWantReadError):
+                    while True:
+                        answers += caller.read(1 << 16)
+            writer.close()
+
+    factory = uvloop.new_event_loop if loop == "uvloop" else asyncio.new_event_loop
+    with asyncio.Runner(loop_factory=factory) as runner:
+        runner.run(run())
