@@ -222,12 +222,14 @@ def _move(args: argparse.Namespace) -> int:
 def _get(args: argparse.Namespace) -> int:
     """Write the files of a draft into a folder, over a checkout of its sources or into a new one.
 
+    An export is marked before anything is written: the folder may be the sources themselves, which are then others.
+
     Raises:
-        ControlError: the folder would not hold what the draft holds; says what is missing.
+        ControlError: the folder would not hold what the draft holds, or would lose something; says what.
     """
-    whole, folder = _asked_of(args), args.to
+    whole, folder, export = _asked_of(args), args.to, args.draft_command == "export"
     shown = whole.draft
-    if args.draft_command == "export" and shown.stage != "approved":
+    if export and shown.stage != "approved":
         raise ControlError(
             f"draft {shown.id} is {shown.stage}, and only an approved one is exported; `get` takes it as it is"
         )
@@ -238,33 +240,65 @@ def _get(args: argparse.Namespace) -> int:
         raise ControlError(
             f"`{folder}` holds `{foreign[0]}`, which the draft does not; give a checkout, or a new folder"
         )
-    for file in whole.files:
-        check_path(file.path)
-        if file.change == "removed":
-            _place(folder, file.path).unlink(missing_ok=True)
-        elif there.get(file.path) != file.digest and file.editable:
-            query = urlencode({"draft": shown.id, "version": shown.version, "path": file.path}, quote_via=quote)
-            text = str(ask(args, "GET", f"/v1/draft-texts?{query}")["text"])
-            _write(folder, file.path, text.encode())
-    _require(folder, wanted)
+    if export:
+        _require_known(folder, there, whole)
+    changes = _wanting(args, whole, there)
+    for path in changes:
+        _place(folder, path)
+    after = {**there, **{path: digest_of(content) for path, content in changes.items() if content is not None}}
+    _require(folder, {path: digest for path, digest in after.items() if changes.get(path, b"") is not None}, wanted)
+    if export:
+        body = {"draft": shown.id, "move": "export", "digest": shown.digest, "reason": args.reason}
+        shown = msgspec.convert(ask(args, "POST", "/v1/draft-moves", body), DraftShown)
+    for path, content in changes.items():
+        _write(folder, path, content)
     named = _Named(
         draft=shown.id, title=shown.title, version=shown.version, digest=shown.digest, base=shown.base,
         stage=shown.stage, authors=shown.authors, approvals=shown.approvals,
     )  # fmt: skip
     _write(folder, NAMED, msgspec.json.format(msgspec.json.encode(named), indent=2) + b"\n")
-    if args.draft_command == "export":
-        body = {"draft": shown.id, "move": "export", "digest": shown.digest, "reason": args.reason}
-        shown = msgspec.convert(ask(args, "POST", "/v1/draft-moves", body), DraftShown)
     return _told(args, shown)
 
 
-def _write(folder: Path, path: str, content: bytes) -> None:
-    """Write a file below a folder, through no link.
+def _wanting(args: argparse.Namespace, whole: DraftWhole, there: Manifest) -> dict[str, bytes | None]:
+    """Return what a folder lacks of a draft: path -> content; None: the file goes."""
+    changes: dict[str, bytes | None] = {}
+    for file in whole.files:
+        check_path(file.path)
+        if file.change == "removed":
+            if file.path in there:
+                changes[file.path] = None
+        elif there.get(file.path) != file.digest and file.editable:
+            asked = {"draft": whole.draft.id, "version": whole.draft.version, "path": file.path}
+            text = str(ask(args, "GET", f"/v1/draft-texts?{urlencode(asked, quote_via=quote)}")["text"])
+            changes[file.path] = text.encode()
+    return changes
+
+
+def _require_known(folder: Path, there: Manifest, whole: DraftWhole) -> None:
+    """Hold a folder that is written over to files that the draft, or the sources that it is held against, have, too.
+
+    Raises:
+        ControlError: one is something else, such as newer, and would be lost.
+    """
+    for file in whole.files:
+        if there.get(file.path, file.digest) not in {file.digest, file.before}:
+            raise ControlError(
+                f"`{folder / file.path}` is neither what the draft holds nor what the sources of it do, and would be "
+                "lost; give a new folder, or bring it into the sources, and take them over with `rebase`"
+            )
+
+
+def _write(folder: Path, path: str, content: bytes | None) -> None:
+    """Write a file below a folder, through no link; None: remove it.
 
     Raises:
         ControlError: it can't be written.
     """
     try:
+        if content is None:
+            _place(folder, path).unlink(missing_ok=True)
+            return
         (folder / path).parent.mkdir(parents=True, exist_ok=True)
         _place(folder, path).write_bytes(content)
     except OSError as error:
@@ -283,17 +317,16 @@ def _place(folder: Path, path: str) -> Path:
     return place
 
 
-def _require(folder: Path, wanted: Manifest) -> None:
-    """Hold a folder to what the draft holds.
+def _require(folder: Path, there: Manifest, wanted: Manifest) -> None:
+    """Hold what a folder is about to hold to what the draft holds.
 
     Raises:
         ControlError: it holds something else.
     """
-    there = {path: digest_of(content) for path, content in _folder(folder).items()}
     if content_of(there) == content_of(wanted):
         return
     other = sorted(path for path in {*there, *wanted} if there.get(path) != wanted.get(path))
     raise ControlError(
-        f"`{folder}` is not what the draft holds: {counted(len(other), 'file')} differ, such as `{other[0]}`, which is "
-        "no text; give a checkout of the sources, where it stands"
+        f"`{folder}` would not be what the draft holds: {counted(len(other), 'file')} differ, such as `{other[0]}`, "
+        "which is no text; give a checkout of the sources, where it stands"
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import shutil
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -162,6 +163,38 @@ async def test_newer_sources_are_taken_over_beside_what_was_changed(world: World
     assert (whole.moved_on, whole.draft.version) == (False, 2)
     assert "1.1" in await world.drafting.text(draft.id, 0, "bundle.yaml")
     assert "any risk" in await world.drafting.text(draft.id, 0, "ours.yaml")
+
+
+async def test_on_older_sources_nothing_is_proposed_approved_or_exported(world: World) -> None:
+    def move_on(version: str) -> None:
+        (world.folder / "bundle.yaml").write_text(BUNDLE.replace("1.0", version))
+
+    async def taken_over(draft: DraftShown) -> DraftShown:
+        return (await world.drafting.rebase(EVE, DraftRebased(draft=draft.id, version=draft.version))).draft
+
+    draft = await world.begin(notes_md="hello")
+    move_on("1.1")
+    with pytest.raises(ActConflicts, match="take them over"):
+        await world.move(EVE, "propose", draft)
+    draft = await world.move(EVE, "propose", await taken_over(draft))
+    move_on("1.2")
+    with pytest.raises(ActConflicts, match="take them over"):
+        await world.move(ROB, "approve", draft)
+    draft = await world.move(EVE, "propose", await taken_over(draft))
+    draft = await world.move(ROB, "approve", draft)
+    move_on("1.3")
+    with pytest.raises(ActConflicts, match="take them over"):
+        await world.move(EVE, "export", draft)
+    shutil.rmtree(world.folder)  # what ends a draft needs no sources
+    assert (await world.move(ROB, "refuse", draft)).stage == "refused"
+
+
+async def test_sources_that_change_during_the_check_of_a_proposal_are_noticed(world: World) -> None:
+    draft = await world.begin(notes_md="hello")
+    newer = f"echo '# newer' >> {world.folder / 'bundle.yaml'}; cat {world.says}"
+    world.drafting.trials = Trials(("sh", "-c", newer), Sources(world.folder))
+    with pytest.raises(ActConflicts, match="take them over"):
+        await world.move(EVE, "propose", draft)
 
 
 async def test_what_is_too_much_is_refused(world: World, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,6 +1,8 @@
 """How a draft goes from the first edit to its approval. Pure: a state, and one function for each act.
 
 INVARIANT: an approval is of one content, by somebody who has written none of it, and ends when the content changes.
+A draft is proposed, approved and exported only while the sources are those that it is held against: what it changes
+in rules, and who must approve of that, was told against them.
 """
 
 from __future__ import annotations
@@ -88,7 +90,7 @@ def changed(draft: Draft, who: str, digest: str, base: str | None = None) -> Dra
     )
 
 
-def proposed(draft: Draft, digest: str, needs: int, reason: str) -> Draft:
+def proposed(draft: Draft, digest: str, needs: int, reason: str, *, sources: str) -> Draft:
     """Return it waiting for the approval of others.
 
     Args:
@@ -96,24 +98,28 @@ def proposed(draft: Draft, digest: str, needs: int, reason: str) -> Draft:
         digest: Of the content that was checked.
         needs: People that must approve of it.
         reason: For those who approve.
+        sources: Digest of the sources that it was checked against, which are those of now.
 
     Raises:
-        ActConflicts: it is not open, or its content is another.
+        ActConflicts: it is not open, its content is another, or the sources have changed since it began.
     """
     _require_stage(draft, "propose", "open")
     _require_content(draft, digest)
+    require_sources(draft.base, sources)
     return msgspec.structs.replace(draft, stage="proposed", needs=max(needs, ONE), approvals=(), why=reason)
 
 
-def approved(draft: Draft, approval: Approval) -> Draft:
-    """Return it with one approval more, which may be the last that it needs.
+def approved(draft: Draft, approval: Approval, *, sources: str) -> Draft:
+    """Return it with one approval more, which may be the last that it needs. `sources`: digest of those of now.
 
     Raises:
-        ActConflicts: it is not proposed, or its content is not what is approved of.
+        ActConflicts: it is not proposed, its content is not what is approved of, or the sources have changed since it
+            began.
         ActForbidden: who approves has written of it, or has approved before.
     """
     _require_stage(draft, "approve of", "proposed")
     _require_content(draft, approval.digest)
+    require_sources(draft.base, sources)
     if approval.who in draft.authors:
         raise ActForbidden(f"`{approval.who}` has written of this draft; somebody else has to approve of it")
     if any(each.who == approval.who for each in draft.approvals):
@@ -151,15 +157,31 @@ def withdrawn(draft: Draft, reason: str) -> Draft:
     return msgspec.structs.replace(draft, stage="withdrawn", approvals=(), needs=0, why=reason)
 
 
-def exported(draft: Draft, digest: str) -> Draft:
+def exported(draft: Draft, digest: str, *, sources: str) -> Draft:
     """Return it exported: somebody has its files, to make a bundle of them. Its approvals stay on record.
 
+    `sources` is the digest of those of now.
+
     Raises:
-        ActConflicts: it is not approved, or its content is another.
+        ActConflicts: it is not approved, its content is another, or the sources have changed since it began.
     """
     _require_stage(draft, "export", "approved")
     _require_content(draft, digest)
+    require_sources(draft.base, sources)
     return msgspec.structs.replace(draft, stage="exported")
+
+
+def require_sources(base: str, sources: str) -> None:
+    """Hold what a draft is held against to the sources as they are now: on older ones it would undo what came since.
+
+    Raises:
+        ActConflicts: they differ.
+    """
+    if base != sources:
+        raise ActConflicts(
+            "the sources have changed since this draft began; take them over (`rebase`), look at what differs then, "
+            "and propose that"
+        )
 
 
 def _require_going_on(draft: Draft) -> None:

@@ -37,6 +37,8 @@ class FileShown(msgspec.Struct, frozen=True, kw_only=True):
 
     path: str
     digest: str
+    before: str = ""
+    """Digest that it has in the sources; empty: it is not there."""
     change: str = ""
     """`added`, `changed` or `removed`, held against the sources; empty: it is as it was."""
     editable: bool = True
@@ -69,6 +71,7 @@ def shown_files(held: Held, texts: set[str]) -> tuple[FileShown, ...]:
         FileShown(
             path=path,
             digest=digest,
+            before=held.base.get(path, ""),
             change=changes[path].change if path in changes else "",
             editable=digest in texts and path in held.files,
         )

@@ -72,7 +72,7 @@ class Drafting:
             ThingUnknown: there is none of this number.
             ControlUnusable: the store or the sources can't be used.
         """
-        now = content_of((await asyncio.to_thread(self._sources.snapshot)).manifest)
+        now = await self._base()
 
         def find(session: Session) -> DraftWhole:
             kept = tables.draft_of(session, number)
@@ -202,21 +202,23 @@ class Drafting:
         Raises:
             ThingUnknown: there is none of this number.
             ActForbidden: who asks may not: they have written of it, or it is somebody else's.
-            ActConflicts: it doesn't stand so, has changed, or can't be used as it is.
-            ControlUnusable: the store or the chain can't be used.
+            ActConflicts: it doesn't stand so, has changed, can't be used as it is, or the sources have changed.
+            ControlUnusable: the store, the chain or the sources can't be used.
         """
         if asked.move == "propose":
             return await self._propose(who, asked)
+        # read only where they decide: a draft can be refused or withdrawn though nobody can read the sources
+        sources = await self._base() if asked.move in {"approve", "export"} else ""
 
         def move(draft: Draft) -> Draft:
             if asked.move == "approve":
                 now, reason = self._now_ms(), asked.reason
                 approval = Approval(who=who.name, role=who.role, digest=asked.digest, at_ms=now, reason=reason)
-                return moves.approved(draft, approval)
+                return moves.approved(draft, approval, sources=sources)
             if asked.move == "refuse":
                 return moves.refused(draft, who.name, asked.digest, asked.reason)
             if asked.move == "export":
-                return moves.exported(draft, asked.digest)
+                return moves.exported(draft, asked.digest, sources=sources)
             if who.name not in draft.authors and who.role != "org_admin":
                 raise ActForbidden(
                     f"`{who.name}` has not written of this draft; its authors or an org admin withdraw it"
@@ -229,9 +231,19 @@ class Drafting:
         material = await self.material(asked.draft)
         if content_of(material.files) != asked.digest:
             raise ActConflicts("the draft has changed meanwhile; look at it again")
-        tried = await self.trials.check(material)
-        needs = needed(tried)
-        return await self._moved(who, asked, lambda draft: moves.proposed(draft, asked.digest, needs, asked.reason))
+        base = content_of(material.base)
+        moves.require_sources(base, await self._base())
+        needs = needed(await self.trials.check(material))
+        moves.require_sources(base, await self._base())  # a check takes long enough for them to change
+
+        def move(draft: Draft) -> Draft:
+            return moves.proposed(draft, asked.digest, needs, asked.reason, sources=base)
+
+        return await self._moved(who, asked, move)
+
+    async def _base(self) -> str:
+        """Return the digest of the sources as they are now."""
+        return content_of((await asyncio.to_thread(self._sources.snapshot)).manifest)
 
     async def _moved(self, who: Asker, asked: DraftMoved, move: Callable[[Draft], Draft]) -> DraftShown:
         def do(session: Session) -> DraftShown:

@@ -89,6 +89,10 @@ def test_a_draft_from_a_checkout_to_a_folder_that_is_signed(run: Run, tmp_path: 
 
     code, said = run("eve", "draft", "export", "1", "--to", str(tmp_path / "out"))
     assert (code, "1 file differ, such as `ours/list.fp`, which is no text" in said) == (2, True)
+    notes = folder / "ours" / "tests.yaml"
+    notes.write_bytes(newer := notes.read_bytes() + b"# newer\n")
+    code, said = run("eve", "draft", "export", "1", "--to", str(folder))
+    assert (code, "would be lost" in said, notes.read_bytes() == newer) == (2, True, True)
     assert run("eve", "draft", "export", "1", "--to", str(tmp_path / "sources"))[0] == 0  # here it stands
     named = json.loads((tmp_path / "sources" / "draft.json").read_text())
     assert (named["digest"], named["authors"], [each["who"] for each in named["approvals"]]) == (

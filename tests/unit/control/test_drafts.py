@@ -31,52 +31,58 @@ from checkstream.errors import ActConflicts, ActForbidden, ControlUnusable, Requ
 PEOPLE = {"eve": "engineer", "rob": "risk_officer", "rita": "risk_officer", "ada": "org_admin"}
 DIGESTS = ("a" * 64, "b" * 64)
 ACTS = st.tuples(
-    st.sampled_from(["change", "propose", "approve", "refuse", "withdraw", "export"]),
+    st.sampled_from(["change", "rebase", "propose", "approve", "refuse", "withdraw", "export"]),
     st.sampled_from(sorted(PEOPLE)),
     st.sampled_from(DIGESTS),
     st.sampled_from([1, 2]),
+    st.sampled_from(["old", "old", "new"]),
 )
+"""What is done, by whom, of which content, how many must approve, and which sources there are then."""
+Act = tuple[str, str, str, int, str]
 
 
-def acted(draft: Draft, act: tuple[str, str, str, int]) -> Draft:
-    name, who, digest, needs = act
-    if name == "change":
-        return moves.changed(draft, who, digest)
+def acted(draft: Draft, act: Act) -> Draft:
+    name, who, digest, needs, sources = act
+    if name in {"change", "rebase"}:
+        return moves.changed(draft, who, digest, sources if name == "rebase" else None)
     if name == "propose":
-        return moves.proposed(draft, digest, needs, "")
+        return moves.proposed(draft, digest, needs, "", sources=sources)
     if name == "approve":
-        return moves.approved(draft, Approval(who=who, role=PEOPLE[who], digest=digest, at_ms=1))  # type: ignore[arg-type]
+        approval = Approval(who=who, role=PEOPLE[who], digest=digest, at_ms=1)  # type: ignore[arg-type]
+        return moves.approved(draft, approval, sources=sources)
     if name == "refuse":
         return moves.refused(draft, who, digest, "no")
     if name == "withdraw":
         return moves.withdrawn(draft, "")
-    return moves.exported(draft, digest)
+    return moves.exported(draft, digest, sources=sources)
 
 
 @given(st.lists(ACTS, max_size=30))
 def test_no_order_of_acts_leads_to_approval_without_enough_others_who_saw_this_content(
-    acts: list[tuple[str, str, str, int]],
+    acts: list[Act],
 ) -> None:
-    draft = begun("t", "eve", DIGESTS[0], DIGESTS[0])
-    wrote, was = {"eve"}, DIGESTS[0]
+    draft = begun("t", "eve", "old", DIGESTS[0])
+    wrote, was, base = {"eve"}, DIGESTS[0], "old"
     saw: dict[str, str] = {}
     """Who has approved of what stands there since it was last proposed, as an oracle that knows of no state."""
     asked = 0
     for act in acts:
-        name, who, digest, needs = act
+        name, who, digest, needs, sources = act
         try:
             draft = acted(draft, act)
         except (ActConflicts, ActForbidden):
             continue
-        if name == "change":
+        if name in {"change", "rebase"}:
             wrote.add(who)
-            was, saw, asked = digest, {}, 0
+            was, saw, asked, base = digest, {}, 0, sources if name == "rebase" else base
         elif name == "propose":
             saw, asked = {}, needs
         elif name == "refuse":
             saw, asked = {}, 0
         elif name == "approve":
             saw[who] = digest
+        if name in {"propose", "approve", "export"}:
+            assert sources == base
         if draft.stage in {"approved", "exported"}:
             others = {who for who, digest in saw.items() if digest == was and who not in wrote}
             assert len(others) >= asked >= 1
@@ -86,8 +92,8 @@ def test_no_order_of_acts_leads_to_approval_without_enough_others_who_saw_this_c
 
 
 @given(st.lists(ACTS, max_size=12), ACTS)
-def test_what_is_over_stays_over(acts: list[tuple[str, str, str, int]], last: tuple[str, str, str, int]) -> None:
-    draft = begun("t", "eve", DIGESTS[0], DIGESTS[0])
+def test_what_is_over_stays_over(acts: list[Act], last: Act) -> None:
+    draft = begun("t", "eve", "old", DIGESTS[0])
     for act in acts:
         try:
             draft = acted(draft, act)
@@ -111,7 +117,7 @@ def test_two_of_whom_one_is_a_risk_officer_approve_of_what_is_enforced() -> None
 
 
 def test_a_refusal_says_why() -> None:
-    draft = moves.proposed(begun("t", "eve", "b", "c"), "c", 1, "")
+    draft = moves.proposed(begun("t", "eve", "b", "c"), "c", 1, "", sources="b")
     with pytest.raises(ActConflicts, match="say why"):
         moves.refused(draft, "rob", "c", "  ")
 
@@ -239,10 +245,10 @@ def test_sources_that_can_not_be_drafted_on_say_why(tmp_path: Path) -> None:
 def test_every_stage_is_reached() -> None:
     reached = set()
     for acts in itertools.product(["change", "propose", "approve", "refuse", "withdraw", "export"], repeat=3):
-        draft = begun("t", "eve", "x", "x")
+        draft = begun("t", "eve", "old", "x")
         for act in acts:
             try:
-                draft = acted(draft, (act, "eve" if act == "change" else "rob", "x", 1))
+                draft = acted(draft, (act, "eve" if act == "change" else "rob", "x", 1, "old"))
             except (ActConflicts, ActForbidden):
                 break
             reached.add(draft.stage)
