@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 import msgspec
 
 from checkstream.console.sessions import Person
+from checkstream.control.bundles.difference import Difference
 from checkstream.control.drafts.draft import OVER, Stage
 from checkstream.control.drafts.found import Found
 from checkstream.control.server.draft_showing import DraftShown, DraftWhole, FileShown
@@ -101,6 +102,8 @@ class FoundView(msgspec.Struct, frozen=True, kw_only=True):
     """What a check has found, with what stands in the file that is looked at apart."""
 
     found: Found
+    rules: tuple[Difference, ...]
+    """Rules that differ, those first that need approval: of very many a page shows the first."""
     here: tuple[Fault, ...]
     """Faults of the file that is looked at, by line."""
     elsewhere: tuple[Fault, ...]
@@ -118,6 +121,7 @@ def found_view(found: Found, path: str) -> FoundView:
     needless = name == "policy.yaml" or (name.endswith(".yaml") and name not in {_FIRST, "tests.yaml"})
     return FoundView(
         found=found,
+        rules=tuple(sorted(found.differences, key=lambda rule: not rule.needs_approval)),
         here=tuple(here),
         elsewhere=tuple(fault for fault in found.faults if fault.file != path),
         cases=sum(program.cases for program in found.programs),

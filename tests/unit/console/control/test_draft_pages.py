@@ -11,8 +11,11 @@ from typing import Any
 
 import pytest
 
+from checkstream.console.assets import Assets
+from checkstream.console.pages import Frame, Pages
 from checkstream.console.sessions import Person
 from checkstream.console.views.drafts import draft_view, found_view
+from checkstream.control.bundles.difference import Difference
 from checkstream.control.drafts.draft import Approval
 from checkstream.control.drafts.found import Found, ProgramFound
 from checkstream.control.server.draft_showing import DraftShown, DraftWhole, FileShown
@@ -93,6 +96,19 @@ def test_faults_of_the_file_stand_apart_and_a_file_that_nothing_names_is_told() 
         "a.md",
     )
     assert [path for path in paths if found_view(sound, path).unnamed] == ["other/policy.yaml", "x.yaml"]
+
+
+@pytest.mark.parametrize("page", ["control/found", "control/differing"])
+def test_of_very_many_rules_those_that_need_approval_are_shown_and_the_others_counted(page: str) -> None:
+    rules = [Difference(program="b/p", rule=f"A-{n}", change="added", needs_approval=False) for n in range(260)]
+    rules.append(Difference(program="b/p", rule="Z-1", change="removed", needs_approval=True))
+    frame = Frame(page="policies", theme="auto", menu=(), person=None, door=False)
+    view = found_view(Found(differences=tuple(rules)), "")
+    made = Pages(Assets()).render(page, frame, view=view, failure="", draft=1).decode()
+    most = made.count("b/p/")
+    assert made.index("b/p/Z-1") < made.index("b/p/A-0<")
+    assert most < len(rules)
+    assert f"And {len(rules) - most} more." in made
 
 
 @asynccontextmanager
