@@ -12,7 +12,8 @@ Source: RFC 5280 4.1.2.6 and 4.2.1.6; SPIFFE X.509-SVID (one URI among the alter
 from __future__ import annotations
 
 import ssl
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import combinations
 from typing import Any, Literal
 from urllib.parse import urlsplit
 
@@ -91,7 +92,37 @@ def read_pattern(text: str) -> Pattern:
         pairs.append((_ATTRIBUTES[name], value))
     if len({name for name, _ in pairs}) < len(pairs):
         raise ValueError(f"`{text[:200]}` names an attribute twice; name it once")
-    return Pattern("subject", tuple(pairs))
+    return Pattern("subject", tuple(sorted(pairs)))
+
+
+def require_apart(patterns: Mapping[str, Pattern]) -> None:
+    """Hold the patterns of some to no certificate being two people's, as far as patterns tell.
+
+    Args:
+        patterns: `name -> what is to stand in the certificate`.
+
+    Raises:
+        ValueError: one takes all that another takes; names both.
+    """
+    owners: dict[Pattern, str] = {}
+    for name, pattern in patterns.items():
+        if (other := owners.setdefault(pattern, name)) != name:
+            raise ValueError(f"`{other}` and `{name}` have one `certificate`; give each their own")
+    for name, pattern in patterns.items():
+        other = next((owners[wider] for wider in _wider(pattern) if wider in owners), name)
+        if other != name:
+            raise ValueError(f"the `certificate` of `{other}` takes those of `{name}`, too; write it more narrowly")
+
+
+def _wider(pattern: Pattern) -> Iterator[Pattern]:
+    """Yield the patterns that take all that one takes, and more."""
+    if pattern.kind == "subject":
+        for size in range(1, len(pattern.values)):
+            yield from (Pattern("subject", some) for some in combinations(pattern.values, size))
+    elif pattern.kind in ("spiffe", "below"):
+        above = pattern.values[0][1]
+        while (above := above.rpartition("/")[0]) != _SPIFFE[:-1]:
+            yield Pattern("below", (("", above),))
 
 
 def _is_id(text: str) -> bool:

@@ -9,7 +9,7 @@ import msgspec
 from msgspec import Meta
 
 from checkstream.config.alerts import AlertSettings
-from checkstream.config.certificates import read_pattern
+from checkstream.config.certificates import read_pattern, require_apart
 from checkstream.config.identity import Claim, TlsSettings, TokenSettings, Url, require_provider
 from checkstream.config.parts import Name, Secret, Settings, require_no_password
 from checkstream.config.paths import with_files
@@ -275,6 +275,8 @@ class ControlConfig(Settings, frozen=True):
 
     def _check_people(self) -> None:
         """Nobody is two people: else one could approve of what they have asked for themselves."""
+        shown = {name: each.certificate for name, each in self.people.items() if each.certificate is not None}
+        require_apart({name: read_pattern(pattern) for name, pattern in shown.items()})
         subjects: dict[str, str] = {}
         for name, person in self.people.items():
             if person.certificate is not None and (self.tls is None or self.tls.client_ca is None):

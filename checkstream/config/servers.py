@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 import msgspec
 from msgspec import Meta
 
-from checkstream.config.certificates import read_pattern
+from checkstream.config.certificates import read_pattern, require_apart
 from checkstream.config.identity import Claim, TlsSettings, TokenSettings
 from checkstream.config.parts import Address, Ms, Name, Secret, Settings
 from checkstream.core.policy.capabilities import Can
@@ -175,7 +175,9 @@ class Server(Settings, frozen=True):
                 raise ValueError("`callers` is empty, so nobody may call; add one, or write `none`")
             if len(set(names)) < len(names):
                 raise ValueError("two callers have the same name; give each its own")
-            if not trusted and any(caller.certificate is not None for caller in self.known):
+            shown = {each.name: each.certificate for each in self.known if each.certificate is not None}
+            require_apart({name: read_pattern(pattern) for name, pattern in shown.items()})
+            if shown and not trusted:
                 raise ValueError("callers have certificates, and no `tls.client_ca` says which can be trusted")
         if not admin.loopback and self.admin_token is None:
             raise ValueError(f"`admin_token` is missing; it is needed since others can reach `{self.admin}`")

@@ -161,12 +161,13 @@ class Callers:
         return found
 
     def _certified(self, request: BaseRequest) -> str | None:
-        """Return who has the certificate of a connection; None: there is none, or nobody has."""
+        """Return who has the certificate of a connection; None: there is none, or nobody has, or two may have."""
         shown = None if request.transport is None else request.transport.get_extra_info("peercert")
         if not shown:
             return None
         now = datetime.now(UTC).timestamp()
-        return next((name for name, pattern in self._certificates.items() if pattern.takes(shown, now)), None)
+        found = [name for name, pattern in self._certificates.items() if pattern.takes(shown, now)]
+        return found[0] if len(found) == 1 else None
 
 
 def _digest(key: str) -> bytes:

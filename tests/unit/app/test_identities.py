@@ -179,6 +179,7 @@ async def test_the_admin_listener_has_its_certificate_and_a_caller_who_leaves_a_
         ({"callers": {"known": []}}, "nobody may call"),
         ({"callers": [{"name": "a"}]}, "either a `key` or a `certificate`"),
         ({"callers": [{"name": "a", "certificate": "CN=a"}]}, "no `tls.client_ca`"),
+        ({"callers": [{"name": name, "certificate": "CN=a"} for name in ("a", "b")]}, "have one `certificate`"),
         ({"callers": [{"name": "jwt:a", "key": {"file": "key"}}]}, "take another name"),
         ({"callers": {"jwt": {"issuer": "http://x.example", "audience": "a"}}}, "in the clear"),
         ({"callers": {"jwt": {"issuer": "https://x.example"}}}, "audience"),

@@ -125,6 +125,15 @@ async def test_while_the_provider_is_away_keys_open_and_tokens_wait(tmp_path: Pa
         ),
         ({"people": {"a": {"role": "engineer", "subject": "none"}}}, "nobody would know"),
         ({"people": {"a": {"role": "engineer", "certificate": "CN=a", "subject": "none"}}}, "no `tls.client_ca`"),
+        (
+            {
+                "people": {
+                    "a": {"role": "engineer", "certificate": "CN=a, O=s", "subject": "none"},
+                    "b": {"role": "risk_officer", "certificate": "O=s", "subject": "none"},
+                }
+            },
+            "`b` takes those of `a`, too",
+        ),
         ({"oidc": {"issuer": "https://x", "roles": {"a": "auditor"}}}, "give `client_id`"),
         ({"oidc": {"issuer": "http://x.example", "audience": "a", "roles": {"a": "auditor"}}}, "in the clear"),
         ({"oidc": {"issuer": "https://x?y=1", "audience": "a", "roles": {"a": "auditor"}}}, "not the address"),

@@ -9,7 +9,7 @@ import pytest
 from aiohttp.test_utils import make_mocked_request
 from aiohttp.web import BaseRequest
 
-from checkstream.config.certificates import read_pattern
+from checkstream.config.certificates import read_pattern, require_apart
 from checkstream.errors import CallerUnknown, TokenRefused
 from checkstream.listen import Callers, Identity
 
@@ -90,6 +90,39 @@ def test_a_name_or_attributes_are_taken_just_so() -> None:
 def test_what_is_no_pattern_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match=r"write|once"):
         read_pattern(text)
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("CN=a", "CN=a"), ("CN=a, O=b", "O=b,CN=a"), ("CN=a", "CN=a, O=b"), ("C=DE, CN=a, O=b, OU=c", "OU=c, CN=a"),
+        ("dns:a.example", "dns:A.example"), ("spiffe://x/a", "spiffe://x/a"), ("spiffe://x/a/b", "spiffe://x/a/*"),
+        ("spiffe://x/a/b/c", "spiffe://x/*"), ("spiffe://x/a/*", "spiffe://x/*"), ("spiffe://x/*", "spiffe://x/*"),
+    ],
+)  # fmt: skip
+def test_patterns_of_which_one_takes_all_of_another_are_refused(one: str, other: str) -> None:
+    for pair in ((one, other), (other, one)):
+        with pytest.raises(ValueError, match=r"`(a|b)` (and|takes those of) .*`(a|b)`"):
+            require_apart(dict(zip("ab", map(read_pattern, pair), strict=True)))
+
+
+def test_patterns_that_stand_apart_are_taken() -> None:
+    given = (
+        "CN=a", "CN=b, O=s", "CN=c, O=s", "dns:a", "dns:b", "spiffe://x/a", "spiffe://x/a/*", "spiffe://x/ab",
+        "spiffe://xy/*", "spiffe://x/b/*",
+    )  # fmt: skip
+    require_apart({text: read_pattern(text) for text in given})
+
+
+async def test_a_certificate_that_may_be_two_callers_is_nobody_s() -> None:
+    rules = {"web": read_pattern("CN=web"), "shop": read_pattern("O=Shop"), "host": read_pattern("dns:web.example")}
+    require_apart(rules)  # which their patterns don't tell
+    callers = Callers({}, certificates=rules)
+    shop, names = ("organizationName", "Shop"), (("DNS", "web.example"),)
+    assert await callers.identify(request(certificate(shop))) == Identity("shop")
+    for both in (certificate(shop, ("commonName", "web")), certificate(shop, names=names)):
+        with pytest.raises(CallerUnknown):
+            await callers.identify(request(both))
 
 
 async def test_a_key_comes_first_then_a_token_then_a_certificate() -> None:
