@@ -8,6 +8,7 @@ import msgspec
 from msgspec import Meta
 
 from checkstream.api.operation import Operation
+from checkstream.config.servers import CALLER_CHARS
 from checkstream.control.server.evidence import Erased, Evidence, Found, Kept
 from checkstream.control.server.people import People
 from checkstream.control.telemetry.evidence import Parcel
@@ -27,7 +28,7 @@ class ErasureAsked(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     """What is to be erased: that of one exchange, or all of a caller."""
 
     stream: _Short = ""
-    caller: _Short = ""
+    caller: Annotated[str, Meta(max_length=CALLER_CHARS)] = ""
     reason: Annotated[str, Meta(max_length=1000)] = ""
 
 

@@ -8,6 +8,7 @@ import msgspec
 from msgspec import Meta
 
 from checkstream.api.operation import Operation
+from checkstream.config.servers import CALLER_CHARS
 from checkstream.control.server.people import People
 from checkstream.control.server.telemetry import Telemetry
 from checkstream.control.server.traffic import ChainShown, Decided, Exchanged, Filter, Proof, Rates
@@ -22,7 +23,7 @@ _Most = Annotated[int, Meta(ge=1, le=1000)]
 class _Asked(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     node: _Short = ""
     route: _Short = ""
-    caller: _Short = ""
+    caller: Annotated[str, Meta(max_length=CALLER_CHARS)] = ""
     rule: _Short = ""
     """In which this rule has fired."""
     action: _Short = ""

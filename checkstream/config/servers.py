@@ -32,6 +32,12 @@ def parse_address(text: str) -> Address:
 
 BY_JWT = "jwt:"
 """Begins the names of callers who are known by tokens, and no others."""
+CLAIMED_CHARS = 255
+"""Most characters of what a token calls its caller (OpenID Connect Core, 2)."""
+CALLER_CHARS = len(BY_JWT) + CLAIMED_CHARS
+"""Most characters of the name of any caller."""
+CallerName = Annotated[str, Meta(min_length=1, max_length=CALLER_CHARS)]
+"""Of a caller of any kind."""
 
 
 class Caller(Settings, frozen=True):

@@ -9,6 +9,7 @@ import msgspec
 from msgspec import Meta
 
 from checkstream.config.parts import Name, Secret, Settings
+from checkstream.config.servers import CallerName
 
 
 class OtlpSettings(Settings, frozen=True):
@@ -62,12 +63,12 @@ class TelemetrySettings(LogSettings, frozen=True):
     neither the control server nor anybody else reads it."""
     privacy_of_routes: dict[Name, Told] = msgspec.field(default_factory=dict)
     """Route -> the same of its exchanges. Where route and caller both have a word, the one that tells less counts."""
-    privacy_of_callers: dict[Name, Told] = msgspec.field(default_factory=dict)
+    privacy_of_callers: dict[CallerName, Told] = msgspec.field(default_factory=dict)
     """Caller -> the same of its exchanges."""
     evidence_key: str | None = None
     """File of the public key (PEM) that evidence is sealed to, of callers without one of their own; `checkstream
     control evidence-key` makes a pair, and who has its other half reads."""
-    evidence_keys: dict[Name, str] = msgspec.field(default_factory=dict)
+    evidence_keys: dict[CallerName, str] = msgspec.field(default_factory=dict)
     """Caller -> file of the public key of its own."""
     evidence_dir: str = "var/evidence-out"
     """Folder in which evidence that is sealed waits to be sent."""

@@ -6,14 +6,12 @@ import msgspec
 
 from checkstream.config import Server, reveal
 from checkstream.config.certificates import read_pattern
-from checkstream.config.servers import BY_JWT, JwtCallers
+from checkstream.config.servers import BY_JWT, CLAIMED_CHARS, JwtCallers
 from checkstream.errors import TokenRefused
 from checkstream.listen.callers import Callers, Identity
 from checkstream.listen.issuer import Issuer
 from checkstream.listen.tokens import claimed
 from checkstream.telemetry.logs import Log
-
-_NAME_CHARS = 255
 
 
 class JwtNames:
@@ -34,7 +32,7 @@ class JwtNames:
         settings = self._settings
         claims = await self._issuer.claims(token, settings.audience)
         name = claimed(claims, settings.name_claim)
-        if not isinstance(name, str) or not 0 < len(name) <= _NAME_CHARS or not name.isprintable():
+        if not isinstance(name, str) or not 0 < len(name) <= CLAIMED_CHARS or not name.isprintable():
             raise TokenRefused(f"the token doesn't say whose it is (`{settings.name_claim}`)")
         known = {field: claimed(claims, path) for field, path in settings.context.items()}
         return Identity(f"{BY_JWT}{name}", "authorization", msgspec.json.encode(known).decode() if known else "")

@@ -21,6 +21,7 @@ from cryptography.hazmat.primitives.asymmetric.ec import SECP256R1, EllipticCurv
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 from cryptography.hazmat.primitives.asymmetric.rsa import RSAPublicKey
 
+from checkstream.config.servers import CLAIMED_CHARS
 from checkstream.errors import KeyUnknown, ProviderUnusable, TokenRefused
 
 MOST_CHARS = 16_384
@@ -29,7 +30,6 @@ _MOST_KEYS = 100
 _RSA_BITS = range(2048, 8193)
 _TYPES = frozenset({"", "jwt", "at+jwt", "application/jwt", "application/at+jwt"})
 """Other kinds, such as that of a log-out, are no tokens of callers."""
-_SUBJECT_CHARS = 255
 
 
 class Rules(msgspec.Struct, frozen=True):
@@ -193,7 +193,7 @@ def _require(claims: Mapping[str, Any], rules: Rules, now: float) -> None:
         if begin is not None and begin > now + rules.leeway_s:
             raise TokenRefused("the token counts from later on; is the clock right?")
     subject = claims.get("sub")
-    if not isinstance(subject, str) or not 0 < len(subject) <= _SUBJECT_CHARS or not subject.isprintable():
+    if not isinstance(subject, str) or not 0 < len(subject) <= CLAIMED_CHARS or not subject.isprintable():
         raise TokenRefused("the token doesn't say whose it is (`sub`)")
 
 

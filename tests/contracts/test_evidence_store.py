@@ -10,10 +10,14 @@ from typing import Any, TypeVar
 import msgspec
 import pytest
 
+from checkstream.api.evidence import ErasureAsked
+from checkstream.api.telemetry import ExchangesAsked
 from checkstream.audit.entries import ActEntry
+from checkstream.config.servers import CALLER_CHARS
 from checkstream.control.server.database import Database, Row, Session
 from checkstream.control.server.evidence import Evidence, Kept
 from checkstream.control.server.people import Asker
+from checkstream.control.server.traffic import Filter, exchanges
 from checkstream.control.telemetry.evidence import MOST_PARCEL, Parcel
 from checkstream.control.telemetry.packing import packed
 from checkstream.errors import ActConflicts, AuditError, Overloaded, RequestInvalid
@@ -143,6 +147,26 @@ def test_what_was_erased_is_gone_on_record_and_does_not_come_back(bench: Bench, 
     assert (act.who, act.act, act.subject, act.reason) == ("rob", "erase", f"{by}:{asked[by]}", "they ask")
     (row,) = bench.telemetry.rows("evidence", "seq, stream, caller, size")[:1]
     assert row == (1, "", "", 0), "nothing but that it was there"
+
+
+def test_callers_with_the_longest_names_are_told_apart(bench: Bench) -> None:
+    """As tokens may name them: everywhere where a name is taken, kept, asked for or erased."""
+    named = [f"jwt:{bench.node}{'a' * 255}"[: CALLER_CHARS - 1] + end for end in "xy"]
+    for number, caller in enumerate(named):
+        bench.put(bench.parcel(number, caller=caller))
+    assert [bench.found(number)[0][1].caller for number in (0, 1)] == named
+    asked = msgspec.convert({"caller": named[0]}, ErasureAsked)
+    assert bench.do(bench.evidence.erase(ROB, stream="", caller=asked.caller, reason="")).pieces == 1
+    assert (len(bench.found(0)), len(bench.found(1))) == (0, 1)
+    records = [
+        msgspec.structs.replace(stream(number), stream=bench.name(number), caller=caller)
+        for number, caller in enumerate(named)
+    ]
+    bench.telemetry.send(seal_all(records))
+    for caller in named:
+        wanted = Filter(caller=msgspec.convert({"caller": caller}, ExchangesAsked).caller)
+        page, _ = bench.telemetry.do(exchanges, wanted)
+        assert [each.caller for each in page] == [caller]
 
 
 def test_nothing_is_erased_that_can_not_be_put_on_record(bench: Bench) -> None:

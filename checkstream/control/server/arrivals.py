@@ -14,6 +14,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 from checkstream.audit.chain import Head, write_head
 from checkstream.audit.entries import RescoredEntry, StreamEntry
 from checkstream.audit.keys import PublicKey
+from checkstream.config.servers import CALLER_CHARS
 from checkstream.control.server.database import Session
 from checkstream.control.server.ingest import Item, Taken, take
 from checkstream.control.server.tables import note_event
@@ -39,7 +40,8 @@ _AHEAD_MS = 3_600_000
 """What is counted further ahead of this server's clock is counted now."""
 _ROWS = 400
 """Put with one statement."""
-_TEXT = 200
+KEPT_CHARS = 200
+"""Of a text whose name has no bound of its own."""
 
 
 def receive(session: Session, node: str, fleet: str, delivery: Delivery, now_ms: int) -> Received:
@@ -284,7 +286,7 @@ def _row(item: Item, exchange: Exchange | None, at_ms: int) -> tuple[object, ...
         came = told.action, told.outcome, round(told.held_ms * 1000), round(checked_of(told) * 1000)
     else:
         came = "passed", str(exchange.status), 0, 0
-    caller = None if exchange.caller is None else as_kept(exchange.caller)
+    caller = None if exchange.caller is None else as_kept(exchange.caller, CALLER_CHARS)
     action, outcome, held_us, checked_us = came
     whose = as_kept(exchange.stream), as_kept(exchange.route), caller
     return (*begin, *whose, as_kept(action), as_kept(outcome), held_us, checked_us, content)
@@ -294,7 +296,7 @@ def _decisions(exchange: Exchange, at_ms: int) -> list[tuple[object, ...]]:
     """Return the decisions of an exchange as their columns, from their place on."""
     if not isinstance(exchange, StreamEntry):
         return []
-    caller = None if exchange.caller is None else as_kept(exchange.caller)
+    caller = None if exchange.caller is None else as_kept(exchange.caller, CALLER_CHARS)
     whose = (at_ms, as_kept(exchange.stream), as_kept(exchange.route), caller)
     return [
         (
@@ -333,7 +335,7 @@ def folded(
     return found
 
 
-def as_kept(text: str, most: int = _TEXT) -> str:
+def as_kept(text: str, most: int = KEPT_CHARS) -> str:
     """Return a text as every database keeps it."""
     return text[:most].replace("\x00", "\ufffd")
 

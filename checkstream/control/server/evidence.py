@@ -12,6 +12,7 @@ from typing import Literal
 import msgspec
 
 from checkstream.audit.entries import ActEntry
+from checkstream.config.servers import CALLER_CHARS
 from checkstream.control.server.arrivals import as_kept
 from checkstream.control.server.database import Database, Row, Session
 from checkstream.control.server.logs import Place
@@ -101,7 +102,7 @@ class Evidence:
         if session.execute("select 1 from evidence where node = ? and chain = ? and seq = ?", place):
             return Kept(kept=False)
         caller = "" if parcel.caller is None else parcel.caller
-        named = (as_kept(parcel.stream), as_kept(parcel.route), as_kept(caller), parcel.key)
+        named = (as_kept(parcel.stream), as_kept(parcel.route), as_kept(caller, CALLER_CHARS), parcel.key)
         session.execute(
             "insert into evidence(node, chain, seq, hash, stream, route, caller, key, at_ms, size, erased, sealed) "
             "values(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 0, ?)",
@@ -134,6 +135,7 @@ class Evidence:
         if bool(stream) == bool(caller):
             raise ActConflicts("say either `stream` or `caller`")
         column, value = ("stream", stream) if stream else ("caller", caller)
+        kept = as_kept(value) if stream else as_kept(value, CALLER_CHARS)
 
         def erase(session: Session) -> Erased:
             empty = (
@@ -146,10 +148,10 @@ class Evidence:
             )
             freed = session.execute(
                 f"select node, sum(size) from evidence where {column} = ? and erased = 0 group by node",  # noqa: S608 - ours
-                (as_kept(value),),
+                (kept,),
             )
             _give_back(session, freed)
-            return Erased(pieces=len(session.execute(empty, (b"", as_kept(value)))))
+            return Erased(pieces=len(session.execute(empty, (b"", kept))))
 
         return await self._database.transact(erase)
 

@@ -7,7 +7,8 @@ from typing import NamedTuple
 
 import msgspec
 
-from checkstream.control.server.arrivals import as_kept
+from checkstream.config.servers import CALLER_CHARS
+from checkstream.control.server.arrivals import KEPT_CHARS, as_kept
 from checkstream.control.server.database import Row, Session
 from checkstream.control.server.tables import note_event
 from checkstream.control.telemetry.minutes import BOUNDS_MS
@@ -417,7 +418,8 @@ def _where(wanted: Filter, table: str, more: dict[str, str]) -> _Where:
     equal = {
         "node": wanted.node, "route": wanted.route, "caller": wanted.caller, "action": wanted.action, **more,
     }  # fmt: skip
-    named = {name: as_kept(value) for name, value in equal.items() if value}
+    longest = {"caller": CALLER_CHARS}
+    named = {name: as_kept(value, longest.get(name, KEPT_CHARS)) for name, value in equal.items() if value}
     conditions = [f"{table}.at_ms >= ?", *(f"{table}.{name} = ?" for name in named)]
     values: list[object] = [wanted.since_ms, *named.values()]
     if wanted.until_ms:

@@ -23,6 +23,7 @@ from cryptography.hazmat.primitives.serialization import (
 )
 from msgspec import Meta
 
+from checkstream.config.servers import CALLER_CHARS
 from checkstream.control.telemetry.delivery import Chain, Hash
 from checkstream.control.telemetry.packing import packed, unpacked
 from checkstream.errors import ControlError, RequestInvalid
@@ -57,7 +58,7 @@ class Parcel(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     """Of the record."""
     stream: Annotated[str, Meta(min_length=1, max_length=200)]
     route: Annotated[str, Meta(max_length=200)]
-    caller: Annotated[str, Meta(max_length=200)] | None = None
+    caller: Annotated[str, Meta(max_length=CALLER_CHARS)] | None = None
     key: Annotated[str, Meta(pattern=r"\A[0-9a-f]{16}\Z")]
     """Name of the key that opens it."""
     at_ms: Annotated[int, Meta(ge=0, le=2**48)]
