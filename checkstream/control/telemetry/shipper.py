@@ -103,6 +103,10 @@ class Shipper:
         self._draw = draw
         self._records = batch_records
         self._pace = Pace(idle_s=batch_ms / 1000, most_bytes=batch_bytes)
+        self._evidence = Pace(idle_s=batch_ms / 1000, most_bytes=batch_bytes)
+        """Its own: records that go well say nothing of evidence that there is no room for."""
+        self._kept_back = ""
+        self._kept_ms, self._wait_s = 0, 0.0
         self._positions: dict[str, At] | None = None
         self._number = 0
         self._told_ms = 0
@@ -119,10 +123,18 @@ class Shipper:
         shipped = await self._ship()
         if self._courier is None or shipped.shipping not in ("sent", "idle"):
             return shipped
+        since_ms = self._now_ms() - self._kept_ms
+        if self._kept_back and 0 <= since_ms < self._wait_s * 1000:
+            return msgspec.structs.replace(shipped, shipping="unreachable", reason=self._kept_back)
         try:
             carried = await self._courier.round()
         except OSError as error:
             return msgspec.structs.replace(shipped, shipping="unreadable", reason=f"evidence can't be read: {error}")
+        self._kept_back, self._kept_ms = carried.reason, self._now_ms()
+        if carried.reason:
+            self._wait_s = self._evidence.failed(self._draw())
+        else:
+            self._evidence.went(more=carried.more)
         moved = carried.sent + carried.refused
         return msgspec.structs.replace(
             shipped,
@@ -130,7 +142,7 @@ class Shipper:
             reason=shipped.reason or carried.reason,
             evidence=carried.sent,
             evidence_refused=carried.refused,
-            wait_s=self._pace.failed(self._draw()) if carried.reason else 0.0 if carried.more else shipped.wait_s,
+            wait_s=0.0 if carried.more else shipped.wait_s,
         )
 
     async def _ship(self) -> Shipped:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import io
+import itertools
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -21,6 +22,7 @@ from checkstream.audit.journal import Journal, JournalSettings
 from checkstream.config import load_control
 from checkstream.control.identity import NodeKey
 from checkstream.control.telemetry.composing import Composer
+from checkstream.control.telemetry.courier import Courier
 from checkstream.control.telemetry.delivery import MOST_BYTES, Received, read_delivery
 from checkstream.control.telemetry.packing import unpacked
 from checkstream.control.telemetry.privacy import Privacy
@@ -287,3 +289,38 @@ async def test_a_log_that_can_t_be_read_is_told_and_tried_again(tmp_path: Path) 
         (tmp_path / "none").mkdir()
         await asyncio.to_thread(written, tmp_path / "none", 2)
         assert (await one.step()).shipping == "sent"
+
+
+async def test_evidence_that_is_not_taken_is_tried_ever_more_seldom_and_records_go_on(tmp_path: Path) -> None:
+    folder, receiver, clock = tmp_path / "out", Receiver(), Clock()
+    folder.mkdir()
+    (folder / "1.sealed").write_bytes(b"{}")
+    tries: list[int] = []
+    full = True
+
+    async def post(path: str, body: bytes, more: Mapping[str, str]) -> Answer:
+        assert more["content-type"] == "application/zstd"
+        if path == PATH:
+            answer = received(receiver, body).body
+            assert isinstance(answer, bytes)
+            return Answer(200, answer)
+        tries.append(clock.ms)
+        return Answer(429 if full else 200, b"")
+
+    one = shipper(tmp_path / "log", post, clock, courier=Courier(folder, ".sealed", post))
+    await asyncio.to_thread(written, tmp_path / "log", 5)
+    for _ in range(250):
+        step = await one.step()
+        assert (step.shipping, step.reason) == ("unreachable", "why")
+        assert step.wait_s <= 1.0, "records wait for nothing"
+        clock.ms += 1000
+    assert len(receiver.records) == 5
+    waits = [after - before for before, after in itertools.pairwise(tries)]
+    assert waits[0] < 3000
+    assert 59_000 < waits[-1] < 63_000
+    assert len(tries) < 12
+    clock.ms -= 3_600_000
+    full = False
+    while (step := await one.step()).shipping != "idle":
+        clock.ms += 1000
+    assert list(folder.iterdir()) == []
