@@ -67,8 +67,8 @@ def network_of(address: str) -> str:
 class Tokens(Protocol):
     """Tells whose tokens are."""
 
-    async def identity(self, token: str) -> Identity:
-        """Return who has a token.
+    async def identity(self, token: str, address: str) -> Identity:
+        """Return who has a token that came from an address, as `network_of` has it.
 
         Raises:
             TokenRefused: nobody who may call.
@@ -152,7 +152,7 @@ class Callers:
                 found = Identity(name, header)
         token = keys["authorization"].strip()
         if found.name is None and self._tokens is not None and token.count(".") == _DOTS:
-            return await self._tokens.identity(token)
+            return await self._tokens.identity(token, network_of(request.remote or ""))
         if found.name is None and self._certificates:
             found = Identity(self._certified(request))
         if found.name is None:

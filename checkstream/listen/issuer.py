@@ -3,7 +3,8 @@
 Nobody waits for the provider as long as its keys are fresh enough: they are fetched beside. Who shows a token of a key
 that isn't known waits for one try, of which there is one in half a minute, whatever strangers send.
 
-INVARIANT: without keys that the provider had within `keys_s`, no token counts.
+INVARIANT: without keys that the provider had within `keys_s`, no token counts. Few wait for it at once, of whom each
+address has a share; nobody does whose token no key could make count.
 """
 
 from __future__ import annotations
@@ -13,7 +14,8 @@ import hashlib
 import json
 import ssl
 from collections import OrderedDict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from urllib.parse import urlsplit
 
@@ -23,7 +25,8 @@ import msgspec
 from checkstream.config.identity import TokenSettings, require_provider
 from checkstream.config.parts import Address
 from checkstream.errors import KeyUnknown, NotReady, ProviderUnusable
-from checkstream.listen.tokens import Key, Rules, read_keys, verified
+from checkstream.listen.room import Room
+from checkstream.listen.tokens import Key, Rules, read_header, read_keys, verified
 
 _FRESH_S = 600.0
 """So old, keys are fetched anew."""
@@ -34,6 +37,8 @@ _RETRY_S = 5.0
 _TIMEOUT = aiohttp.ClientTimeout(total=5, connect=3)
 _MOST_BYTES = 1 << 18
 _MOST_TOKENS = 10_000
+_MOST_WAITING = 256
+"""Requests that may wait for the provider; they have no place among those that are let in yet."""
 
 
 class Provider(msgspec.Struct, frozen=True):
@@ -60,6 +65,7 @@ class Issuer:
         """When the keys were, by the loop's clock."""
         self._tried = float("-inf")
         self._fetching: asyncio.Task[None] | None = None
+        self._waiting = Room(_MOST_WAITING)
         self._known: OrderedDict[bytes, Mapping[str, object]] = OrderedDict()
         """Claims of tokens whose signature was good under the keys that there are."""
 
@@ -69,27 +75,28 @@ class Issuer:
             self._fetching.cancel()
             await asyncio.wait((self._fetching,))
 
-    async def provider(self) -> Provider:
-        """Return what the provider says of itself.
+    async def provider(self, address: str) -> Provider:
+        """Return what the provider says of itself, to who asks from `address`.
 
         Raises:
-            NotReady: it can't be reached.
+            NotReady: it can't be reached, or too many wait for it.
         """
-        await self._fresh_keys()
+        await self._fresh_keys(address)
         if self._provider is None:
             raise _unusable()
         return self._provider
 
-    async def claims(self, token: str, audience: str) -> Mapping[str, object]:
-        """Return what a token claims, which is meant for `audience`.
+    async def claims(self, token: str, audience: str, address: str) -> Mapping[str, object]:
+        """Return what a token claims, which is meant for `audience` and came from `address`.
 
         Raises:
             TokenRefused: it is not one of this provider's for now.
-            NotReady: the provider can't be reached, and its keys are too old or never came.
+            NotReady: the provider can't be reached, and its keys are too old or never came; or too many wait for it.
         """
         settings = self._settings
         rules = Rules(settings.issuer, audience, frozenset(settings.algorithms), settings.leeway_s)
-        keys = await self._fresh_keys()
+        read_header(token, rules)
+        keys = await self._fresh_keys(address)
         digest = hashlib.sha256(f"{audience}\0{token}".encode("utf-8", "surrogatepass")).digest()
         known = self._known.get(digest)
         now = datetime.now(UTC).timestamp()
@@ -101,7 +108,7 @@ class Issuer:
         except KeyUnknown:
             if not self._due(_AGAIN_S):
                 raise
-            await self._fetch()
+            await self._wait(self._begun(), address)
             found = verified(token, self._keys, rules, now)
         self._known[digest] = found
         if len(self._known) > _MOST_TOKENS:
@@ -110,16 +117,16 @@ class Issuer:
 
     # --- its keys
 
-    async def _fresh_keys(self) -> tuple[Key, ...]:
+    async def _fresh_keys(self, address: str) -> tuple[Key, ...]:
         """Return keys that count, and have them fetched anew when it is time."""
         now = asyncio.get_running_loop().time()
         counts = self._fetched is not None and now - self._fetched < self._settings.keys_s
         if (not counts or self._fetched is None or now - self._fetched > _FRESH_S) and self._due(_RETRY_S):
             fetching = self._begun()
             if not counts:
-                await asyncio.wait((fetching,))
+                await self._wait(fetching, address)
         elif not counts and self._fetching is not None:
-            await asyncio.wait((self._fetching,))
+            await self._wait(self._fetching, address)
         now = asyncio.get_running_loop().time()
         if self._fetched is None or now - self._fetched >= self._settings.keys_s:
             raise _unusable()
@@ -128,8 +135,24 @@ class Issuer:
     def _due(self, seconds: float) -> bool:
         return self._fetching is not None or asyncio.get_running_loop().time() - self._tried >= seconds
 
-    async def _fetch(self) -> None:
-        await asyncio.wait((self._begun(),))
+    async def _wait(self, fetching: asyncio.Task[None], address: str) -> None:
+        with self.waiting(address):
+            await asyncio.wait((fetching,))
+
+    @contextmanager
+    def waiting(self, address: str) -> Iterator[None]:
+        """Have one of the places of those who wait for the provider meanwhile.
+
+        Raises:
+            NotReady: there is none for this address.
+        """
+        if not self._waiting.fits(address):
+            raise NotReady("too many wait for the provider of identities; try again in a moment, or use a key")
+        self._waiting.add(address)
+        try:
+            yield
+        finally:
+            self._waiting.give(address)
 
     def _begun(self) -> asyncio.Task[None]:
         """Return the fetch that runs; there is one at a time, and who waits for it has no part in its end."""

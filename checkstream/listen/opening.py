@@ -22,15 +22,15 @@ class JwtNames:
         self._settings = settings
         self._issuer = issuer
 
-    async def identity(self, token: str) -> Identity:
-        """Return who has a token, and what it says for policies.
+    async def identity(self, token: str, address: str) -> Identity:
+        """Return who has a token that came from `address`, and what it says for policies.
 
         Raises:
             TokenRefused: it is none that counts, or doesn't say whose it is.
-            NotReady: the provider can't be asked.
+            NotReady: the provider can't be asked, or too many wait for it.
         """
         settings = self._settings
-        claims = await self._issuer.claims(token, settings.audience)
+        claims = await self._issuer.claims(token, settings.audience, address)
         name = claimed(claims, settings.name_claim)
         if not isinstance(name, str) or not 0 < len(name) <= CLAIMED_CHARS or not name.isprintable():
             raise TokenRefused(f"the token doesn't say whose it is (`{settings.name_claim}`)")

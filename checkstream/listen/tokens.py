@@ -105,6 +105,18 @@ def verified(token: str, keys: Sequence[Key], rules: Rules, now: float) -> Mappi
         KeyUnknown: it names a key that is not among them.
         TokenRefused: it is not; says why.
     """
+    kid, algorithm = read_header(token, rules)
+    claims = _object(_signed(token, _chosen(keys, kid, algorithm), algorithm), "claims")
+    _require(claims, rules, now)
+    return claims
+
+
+def read_header(token: str, rules: Rules) -> tuple[object, str]:
+    """Return which key a token names, None if none, and its algorithm, which needs no keys.
+
+    Raises:
+        TokenRefused: no signature could make it count.
+    """
     header = _header(token)
     algorithm = header.get("alg")
     if not isinstance(algorithm, str) or algorithm not in rules.algorithms:
@@ -114,9 +126,7 @@ def verified(token: str, keys: Sequence[Key], rules: Rules, now: float) -> Mappi
     kind = header.get("typ", "")
     if not isinstance(kind, str) or kind.lower() not in _TYPES:
         raise TokenRefused(f"the token is a `{str(kind)[:40]}`, which is none of a caller")
-    claims = _object(_signed(token, _chosen(keys, header.get("kid"), algorithm), algorithm), "claims")
-    _require(claims, rules, now)
-    return claims
+    return header.get("kid"), algorithm
 
 
 def _header(token: str) -> dict[str, Any]:

@@ -23,6 +23,7 @@ from checkstream.console.serving.shell import Shell, Topic
 from checkstream.console.sessions import LIVES_S, Person
 from checkstream.control.server.provided import Asked, Provided
 from checkstream.errors import ActForbidden, NotReady, TokenRefused
+from checkstream.listen.callers import network_of
 
 WAY = ("oidc/begin", "Log in with your organisation's account")
 """The link on the login page."""
@@ -54,7 +55,7 @@ class ProvidedPages(Topic):
     async def _begin(self, request: BaseRequest, _: str) -> StreamResponse:
         kept = f"{int(time.monotonic())}.{secrets.token_urlsafe(32)}"
         try:
-            place = await self._provided.place(self._asked(kept))
+            place = await self._provided.place(self._asked(kept), network_of(request.remote or ""))
         except NotReady as error:
             return await self._again(request, str(error), 503)
         cookie = self._shell.access.cookie(_COOKIE, kept, _LIVES_S, below="oidc/", site="Lax")
@@ -74,7 +75,9 @@ class ProvidedPages(Topic):
             refused = "The provider has let nobody in"
             return await self._again(request, f"{refused} ({said.get('error', 'no reason given')[:60]}).", 401)
         try:
-            found = await self._provided.redeemed(asked, said["code"], said.get("iss"))
+            found = await self._provided.redeemed(
+                asked, said["code"], said.get("iss"), network_of(request.remote or "")
+            )
         except (TokenRefused, ActForbidden, NotReady) as error:
             if isinstance(error, TokenRefused):
                 access.failed(request)

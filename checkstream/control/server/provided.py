@@ -63,8 +63,8 @@ class Provided:
         self._subjects = config.subjects
         self._roles = {name: person.role for name, person in config.people.items()}
 
-    async def identity(self, token: str) -> Identity:
-        """Return whose token of the API it is.
+    async def identity(self, token: str, address: str) -> Identity:
+        """Return whose token of the API it is, which came from `address`.
 
         Raises:
             TokenRefused: it is none that counts.
@@ -73,7 +73,7 @@ class Provided:
         """
         if self.oidc.audience is None:
             raise TokenRefused("tokens don't count for this API (`oidc.audience`); use a key")
-        claims = await self.issuer.claims(token, self.oidc.audience)
+        claims = await self.issuer.claims(token, self.oidc.audience, address)
         who = self._who(claims)
         said = claims.get("iat", claims["exp"])
         self._people.meet(who, said if isinstance(said, int | float) else 0.0)
@@ -84,13 +84,13 @@ class Provided:
 
     # --- the console
 
-    async def place(self, asked: Asked) -> str:
-        """Return where a browser goes to log in.
+    async def place(self, asked: Asked, address: str) -> str:
+        """Return where a browser at `address` goes to log in.
 
         Raises:
             NotReady: the provider can't be asked, or lets nobody log in.
         """
-        provider = await self.issuer.provider()
+        provider = await self.issuer.provider(address)
         if not provider.authorization_endpoint or not provider.token_endpoint:
             raise NotReady("the provider lets nobody log in by code; log in with a key")
         digest = hashlib.sha256(asked.verifier.encode()).digest()
@@ -111,20 +111,21 @@ class Provided:
     def _back(self) -> str:
         return f"{(self.oidc.url or '').rstrip('/')}{BACK}"
 
-    async def redeemed(self, asked: Asked, code: str, issuer: str | None) -> LoggedIn:
+    async def redeemed(self, asked: Asked, code: str, issuer: str | None, address: str) -> LoggedIn:
         """Return who has come back with a code.
 
         Args:
             asked: What this log-in is known by.
             code: As it came.
             issuer: Who has given it, as the browser says; None: nothing is said.
+            address: Where the browser is.
 
         Raises:
             TokenRefused: another provider has given it, or what it is redeemed for is no token for this log-in.
             ActForbidden: the provider gives them no role that counts here.
             NotReady: the provider can't be asked.
         """
-        provider = await self.issuer.provider()
+        provider = await self.issuer.provider(address)
         said = provider.authorization_response_iss_parameter_supported
         if issuer != self.oidc.issuer and (issuer is not None or said):
             raise TokenRefused("another provider has answered than the one that was asked")
@@ -141,17 +142,18 @@ class Provided:
             pair = f"{quote_plus(client)}:{quote_plus(self._secret)}"
             authorization = f"Basic {base64.b64encode(pair.encode()).decode()}"
         try:
-            body = await self.issuer.ask(provider.token_endpoint, form, authorization)
+            with self.issuer.waiting(address):
+                body = await self.issuer.ask(provider.token_endpoint, form, authorization)
             token = (await asyncio.to_thread(msgspec.json.decode, body, type=_Redeemed)).id_token
         except ProviderUnusable as error:
             self._log.warning("oidc.code_refused", detail=str(error))
             raise TokenRefused("the provider doesn't take the code; log in again") from error
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
             raise TokenRefused("the provider has given no token for the code; log in again") from error
-        return await self._logged_in(token, asked.nonce)
+        return await self._logged_in(token, asked.nonce, address)
 
-    async def _logged_in(self, token: str, nonce: str) -> LoggedIn:
-        claims = await self.issuer.claims(token, self.oidc.client_id or "")
+    async def _logged_in(self, token: str, nonce: str, address: str) -> LoggedIn:
+        claims = await self.issuer.claims(token, self.oidc.client_id or "", address)
         if claims.get("nonce") != nonce:
             raise TokenRefused("the token is of another log-in (`nonce`)")
         audience, party = claims["aud"], claims.get("azp")

@@ -33,8 +33,8 @@ def request(shown: object = None, **headers: str) -> BaseRequest:
 class Words:
     """Knows one token."""
 
-    async def identity(self, token: str) -> Identity:
-        if token != "a.b.c":
+    async def identity(self, token: str, address: str) -> Identity:
+        if (token, address) != ("a.b.c", "127.0.0.1"):
             raise TokenRefused("not that one")
         return Identity("jane", "authorization", '{"tenant": 5}')
 

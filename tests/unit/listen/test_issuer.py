@@ -18,6 +18,8 @@ from checkstream.listen import issuer as module
 from checkstream.listen.issuer import Issuer
 from tests.provider import AUDIENCE, Provider, SigningKey
 
+FROM = "192.0.2.1"
+
 
 @asynccontextmanager
 async def asking(**more: Any) -> AsyncIterator[tuple[Provider, Issuer, list[str]]]:
@@ -43,15 +45,15 @@ class Clock:
 async def test_keys_are_fetched_once_and_a_token_is_verified_once() -> None:
     async with asking() as (provider, issuer, _):
         token = provider.token()
-        many = await asyncio.gather(*(issuer.claims(token, AUDIENCE) for _ in range(50)))
+        many = await asyncio.gather(*(issuer.claims(token, AUDIENCE, FROM) for _ in range(50)))
         assert {each["sub"] for each in many} == {provider.person.subject}
         assert provider.asked["/jwks"] == 1
         begun = time.perf_counter()
         for _ in range(1000):
-            await issuer.claims(token, AUDIENCE)
+            await issuer.claims(token, AUDIENCE, FROM)
         assert time.perf_counter() - begun < 1, "it is known by its digest"
         with pytest.raises(TokenRefused, match="not meant for"):
-            await issuer.claims(token, "another")
+            await issuer.claims(token, "another", FROM)
 
 
 async def test_a_new_key_is_fetched_when_a_token_names_it_and_at_most_twice_a_minute(
@@ -60,20 +62,20 @@ async def test_a_new_key_is_fetched_when_a_token_names_it_and_at_most_twice_a_mi
     async with asking() as (provider, issuer, _):
         clock = Clock(monkeypatch)
         old = provider.token()
-        await issuer.claims(old, AUDIENCE)
+        await issuer.claims(old, AUDIENCE, FROM)
         provider.rotate("EdDSA")
         with pytest.raises(KeyUnknown):
-            await issuer.claims(provider.token(), AUDIENCE)
+            await issuer.claims(provider.token(), AUDIENCE, FROM)
         clock.ahead += 30
-        fresh = await asyncio.gather(*(issuer.claims(provider.token(), AUDIENCE) for _ in range(9)))
+        fresh = await asyncio.gather(*(issuer.claims(provider.token(), AUDIENCE, FROM) for _ in range(9)))
         assert len(fresh) == 9
         assert provider.asked["/jwks"] == 2
         with pytest.raises(KeyUnknown):
-            await issuer.claims(old, AUDIENCE)  # its key is gone, and with it what was known of the token
+            await issuer.claims(old, AUDIENCE, FROM)  # its key is gone, and with it what was known of the token
         stranger = SigningKey("ES256", "nobody's")
         for _ in range(50):
             with pytest.raises(KeyUnknown):
-                await issuer.claims(stranger.sign(provider.claims()), AUDIENCE)
+                await issuer.claims(stranger.sign(provider.claims()), AUDIENCE, FROM)
         assert provider.asked["/jwks"] == 2
 
 
@@ -84,25 +86,25 @@ async def test_while_the_provider_is_away_its_keys_count_for_a_time_and_then_nob
         clock = Clock(monkeypatch)
         provider.down = True
         with pytest.raises(NotReady, match="use a key"):
-            await issuer.claims(provider.token(), AUDIENCE)
+            await issuer.claims(provider.token(), AUDIENCE, FROM)
         asked = provider.asked.total()
         for _ in range(20):
             with pytest.raises(NotReady):
-                await issuer.claims(provider.token(), AUDIENCE)
+                await issuer.claims(provider.token(), AUDIENCE, FROM)
         assert (provider.asked.total(), len(told)) == (asked, 1), "it is not asked anew by each"
         provider.down = False
         clock.ahead += 5
-        assert await issuer.claims(provider.token(), AUDIENCE)
+        assert await issuer.claims(provider.token(), AUDIENCE, FROM)
         provider.down = True
         for _ in range(3):
             clock.ahead += 1190
-            assert await issuer.claims(provider.token(), AUDIENCE)
+            assert await issuer.claims(provider.token(), AUDIENCE, FROM)
         clock.ahead += 31
         with pytest.raises(NotReady):
-            await issuer.claims(provider.token(), AUDIENCE)
+            await issuer.claims(provider.token(), AUDIENCE, FROM)
         provider.down = False
         clock.ahead += 5
-        assert await issuer.claims(provider.token(), AUDIENCE)
+        assert await issuer.claims(provider.token(), AUDIENCE, FROM)
 
 
 @pytest.mark.parametrize(
@@ -120,7 +122,7 @@ async def test_a_provider_that_says_what_can_t_be_trusted_is_not_asked_further(s
     async with asking() as (provider, issuer, told):
         provider.said = said
         with pytest.raises(NotReady):
-            await issuer.claims(provider.token(), AUDIENCE)
+            await issuer.claims(provider.token(), AUDIENCE, FROM)
         assert provider.asked["/jwks"] == 0
         assert told
 
@@ -138,8 +140,44 @@ async def test_answers_without_end_redirects_and_nonsense_are_given_up(monkeypat
         for answer in answers:
             provider.answers["/jwks"] = answer()
             with pytest.raises(NotReady):
-                await issuer.claims(provider.token(), AUDIENCE)
+                await issuer.claims(provider.token(), AUDIENCE, FROM)
         assert len(told) == len(answers)
         assert not any("\n" in each for each in told)
         provider.answers.clear()
-        assert await issuer.claims(provider.token(), AUDIENCE)
+        assert await issuer.claims(provider.token(), AUDIENCE, FROM)
+
+
+async def test_g33_few_wait_for_a_provider_that_is_slow_and_nobody_for_what_can_t_count() -> None:
+    asked, left = asyncio.Event(), asyncio.Event()
+
+    async def silent(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        asked.set()
+        await reader.read()  # until who asks gives up
+        writer.close()
+        left.set()
+
+    server = await asyncio.start_server(silent, "127.0.0.1", 0)
+    place = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+    issuer = Issuer(TokenSettings(issuer=place))
+    token = SigningKey("ES256", "first").sign({"iss": place})
+    for nonsense in ("a.b.c", "..", "x" * 20_000, "a.b", SigningKey("ES256", "k").sign({}).replace(".", "..")):
+        with pytest.raises(TokenRefused):
+            await issuer.claims(nonsense, AUDIENCE, FROM)
+    assert not asked.is_set(), "the provider is not asked for them"
+    try:
+        flood = [asyncio.create_task(issuer.claims(token, AUDIENCE, FROM)) for _ in range(300)]
+        await asyncio.wait_for(asked.wait(), 2)
+        refused = [each for each in flood if each.done()]
+        assert len(flood) - len(refused) == 192, "three quarters of 256"
+        assert all("too many wait" in str(each.exception()) for each in refused)
+        another = asyncio.create_task(issuer.provider("192.0.2.2"))
+        await asyncio.sleep(0)
+        assert not another.done(), "another address has a place"
+        for each in (*flood, another):
+            each.cancel()
+        await asyncio.gather(*flood, another, return_exceptions=True)
+        assert issuer._waiting.taken == 0
+    finally:
+        await issuer.close()
+        await asyncio.wait_for(left.wait(), 2)
+        server.close()
