@@ -19,7 +19,7 @@ from checkstream.control.drafts.trials import Trials, Tried
 from checkstream.control.server import drafting as module
 from checkstream.control.server.acts import Acts
 from checkstream.control.server.asked import DraftAsked, DraftChanged, DraftMoved, DraftRebased
-from checkstream.control.server.database import Database, open_database
+from checkstream.control.server.database import Database, Session, open_database
 from checkstream.control.server.draft_showing import DraftShown
 from checkstream.control.server.drafting import Drafting, needed
 from checkstream.control.server.people import Asker
@@ -217,6 +217,27 @@ async def test_what_is_too_much_is_refused(world: World, monkeypatch: pytest.Mon
         with pytest.raises(RequestInvalid):
             await world.drafting.change(EVE, DraftChanged(draft=second.id, version=1, files={path: "x"}))
     assert (await world.drafting.whole(second.id)).draft == second
+
+
+async def test_whoever_begins_and_withdraws_again_and_again_fills_no_store(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "MOST_WITHDRAWN", 2)
+    await world.move(ELI, "withdraw", await world.begin(ELI))
+    for n in range(5):
+        world.now_ms += 1
+        await world.move(EVE, "withdraw", await world.begin(notes_md=str(n)))
+    begun = await world.begin()
+    drafts = await world.drafting.all(going_on=False, most=50)
+    assert [(each.author, each.id) for each in drafts if each.stage == "withdrawn"] == [
+        ("eve", begun.id - 1), ("eve", begun.id - 2), ("eli", begun.id - 6),
+    ]  # fmt: skip
+
+    def kept(session: Session) -> list[set[int]]:
+        tables = ("draft_texts", "draft_versions")
+        return [{int(row[0]) for row in session.execute(f"select draft from {table}")} for table in tables]
+
+    assert await world.database.transact(kept) == [{each.id for each in drafts}] * 2
 
 
 async def test_refused_withdrawn_and_forgotten(world: World) -> None:

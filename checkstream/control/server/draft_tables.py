@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
 
@@ -156,10 +156,26 @@ def room(session: Session, number: int) -> int:
 
 def forget(session: Session, before_ms: int) -> None:
     """Let go of drafts that have been over since before a moment."""
-    old = f"select id from drafts where changed_ms < ? and not ({_GOING_ON})"  # noqa: S608
-    for table in ("draft_texts", "draft_versions"):
-        session.execute(f"delete from {table} where draft in ({old})", (before_ms,))  # noqa: S608
-    session.execute(f"delete from drafts where id in ({old})", (before_ms,))  # noqa: S608
+    rows = session.execute(f"select id from drafts where changed_ms < ? and not ({_GOING_ON})", (before_ms,))  # noqa: S608
+    _remove(session, rows)
+
+
+def forget_withdrawn(session: Session, author: str, most: int) -> None:
+    """Let go of what somebody has begun and withdrawn, the newest left out: nobody else had to agree to those."""
+    rows = session.execute(
+        "select id from drafts where author = ? and stage = 'withdrawn' order by changed_ms desc, id desc", (author,)
+    )
+    _remove(session, rows[most:])
+
+
+def _remove(session: Session, rows: Sequence[Row]) -> None:
+    for row in rows:
+        for statement in (
+            "delete from draft_texts where draft = ?",
+            "delete from draft_versions where draft = ?",
+            "delete from drafts where id = ?",
+        ):
+            session.execute(statement, (int(row[0]),))
 
 
 def _json(manifest: Manifest) -> str:

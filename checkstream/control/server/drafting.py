@@ -27,6 +27,8 @@ from checkstream.errors import ActConflicts, ActForbidden, ThingUnknown
 
 MOST_GOING_ON = 20
 """Drafts of one person that are not over."""
+MOST_WITHDRAWN = 20
+"""That one person has begun: who could keep any number of them could fill the store alone."""
 MOST_VERSIONS = 500
 MOST_CHARS = 16 << 20
 """Of all versions of a draft together."""
@@ -124,6 +126,7 @@ class Drafting:
                 )
             base, now = snapshot.manifest, self._now_ms()
             tables.forget(session, now - self._keep_ms)
+            tables.forget_withdrawn(session, who.name, MOST_WITHDRAWN)
             files = with_changes(base, asked.files) if asked.files else base
             draft = moves.begun(asked.title, who.name, content_of(base), content_of(files))
             number = tables.add_draft(session, draft, now)
