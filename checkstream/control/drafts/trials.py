@@ -7,18 +7,21 @@ is told of it is what the commands tell anybody.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import shutil
 import tempfile
+import threading
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Final
 
 import msgspec
 
 from checkstream.control.drafts.files import Manifest, content_of, digest_of
 from checkstream.control.drafts.found import Found
 from checkstream.control.drafts.sources import Sources
-from checkstream.errors import ActConflicts, ControlUnusable
+from checkstream.errors import ActConflicts, CheckstreamError, ControlUnusable
 from checkstream.own_process import OwnProcesses, Ran
 
 AT_ONCE, WAITING = 2, 8
@@ -152,13 +155,18 @@ def _read(ran: Ran) -> Tried:
         return Tried(failure=f"it could not be checked: {said[-1][:500] if said else f'it ended with {ran.code}'}")
 
 
+_CLEARING: Final[set[asyncio.Future[None]]] = set()
+"""What removes folders that nobody waits for any more; nothing else holds it."""
+
+
 class _Laid:
     """A draft in a folder, as long as it is looked at: `before` and `after`."""
 
     def __init__(self, sources: Sources, material: Material) -> None:
         self._sources = sources
         self._material = material
-        self._folder: Path | None = None
+        self._unwanted = threading.Event()
+        self._laying: asyncio.Future[Path] | None = None
 
     async def __aenter__(self) -> Path:
         """Lay it out.
@@ -167,29 +175,49 @@ class _Laid:
             ActConflicts: a file of it is not what it was any more.
             ControlUnusable: there is no room for it.
         """
+        self._laying = asyncio.ensure_future(asyncio.to_thread(self._lay))
         try:
-            self._folder = Path(await asyncio.to_thread(tempfile.mkdtemp, prefix="checkstream-draft-"))
-            await asyncio.to_thread(self._lay, self._folder)
+            return await asyncio.shield(self._laying)
         except OSError as error:
-            await self._clear()
             raise ControlUnusable(f"a draft can't be laid out: {error.strerror or error}") from error
-        except BaseException:
+        except asyncio.CancelledError:
             await self._clear()
             raise
-        return self._folder
 
     async def __aexit__(self, *_: object) -> None:
         """Let go of it."""
         await self._clear()
 
     async def _clear(self) -> None:
-        if self._folder is not None:
-            await asyncio.shield(asyncio.to_thread(shutil.rmtree, self._folder, ignore_errors=True))
+        """Remove the folder once nothing is written into it any more, whoever is cancelled meanwhile."""
+        self._unwanted.set()
+        clearing = asyncio.ensure_future(self._gone())
+        _CLEARING.add(clearing)
+        clearing.add_done_callback(_CLEARING.discard)
+        await asyncio.shield(clearing)
 
-    def _lay(self, folder: Path) -> None:
+    async def _gone(self) -> None:
+        if self._laying is None:
+            return
+        with contextlib.suppress(OSError, CheckstreamError):  # what was not laid out whole is gone already
+            await asyncio.to_thread(shutil.rmtree, await self._laying, ignore_errors=True)
+
+    def _lay(self) -> Path:
+        """Lay it out, or nothing of it. Blocks: it stands on one thread, which makes the folder and removes it."""
+        folder = Path(tempfile.mkdtemp(prefix="checkstream-draft-"))
+        try:
+            self._fill(folder)
+        except BaseException:
+            shutil.rmtree(folder, ignore_errors=True)
+            raise
+        return folder
+
+    def _fill(self, folder: Path) -> None:
         for name, manifest in (("before", self._material.base), ("after", self._material.files)):
             (folder / name).mkdir()
             for path, digest in manifest.items():
+                if self._unwanted.is_set():
+                    return
                 place = folder / name / path
                 place.parent.mkdir(parents=True, exist_ok=True)
                 text = self._material.texts.get(digest)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import tempfile
+import threading
 from pathlib import Path
 
 import pytest
@@ -89,6 +90,33 @@ async def test_what_was_typed_before_is_looked_at_no_more(tmp_path: Path, folder
     await asyncio.sleep(0.3)
     assert left_in(folder) == []
     assert tried._typing == {}
+
+
+@pytest.mark.parametrize("times", [1, 2])
+async def test_whoever_leaves_while_a_draft_is_laid_out_leaves_no_folder(
+    tmp_path: Path, folder: Path, monkeypatch: pytest.MonkeyPatch, times: int
+) -> None:
+    reads, goes_on = threading.Event(), threading.Event()
+
+    def content(_: Sources, path: str) -> bytes:
+        reads.set()
+        assert goes_on.wait(10)
+        return path.encode()
+
+    monkeypatch.setattr(Sources, "content", content)
+    tried = trials(tmp_path, SAYS)
+    asking = asyncio.ensure_future(tried.check(material(a_fp=b"a.fp", b_fp=b"b.fp")))
+    assert await asyncio.to_thread(reads.wait, 10)
+    for _ in range(times):
+        asking.cancel()
+        await asyncio.sleep(0.01)
+    goes_on.set()
+    with pytest.raises(asyncio.CancelledError):
+        await asking
+    while left := list(module._CLEARING):
+        await asyncio.wait(left)
+    assert left_in(folder) == []
+    assert not (tmp_path / "count").exists()
 
 
 @pytest.mark.parametrize(
