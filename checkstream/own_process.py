@@ -14,6 +14,7 @@ import resource
 import signal
 import subprocess
 from collections.abc import Sequence
+from contextlib import AbstractAsyncContextManager, nullcontext
 from pathlib import Path
 
 import msgspec
@@ -58,11 +59,18 @@ class OwnProcesses:
         self._inside = 0
         self._running: set[asyncio.subprocess.Process] = set()
 
-    async def run(self, words: Sequence[str | Path], text: bytes = b"", *, most_s: float) -> Ran:
+    async def run(
+        self,
+        words: Sequence[str | Path] | AbstractAsyncContextManager[Sequence[str | Path]],
+        text: bytes = b"",
+        *,
+        most_s: float,
+    ) -> Ran:
         """Run a command; whoever is cancelled meanwhile ends it.
 
         Args:
-            words: What stands behind the program.
+            words: What stands behind the program; or what makes ready for it when its turn has come, gives the words,
+                and clears up after it.
             text: Its standard input.
             most_s: How long it may take, the time that it waits for its turn left out.
         """
@@ -70,8 +78,8 @@ class OwnProcesses:
             return Ran(failure="another is being looked at; try again when it is done")
         self._inside += 1
         try:
-            async with self._room:
-                return await self._run([*self._program, *map(str, words)], text, most_s)
+            async with self._room, nullcontext(words) if isinstance(words, Sequence) else words as given:
+                return await self._run([*self._program, *map(str, given)], text, most_s)
         finally:
             self._inside -= 1
 

@@ -11,8 +11,9 @@ import contextlib
 import shutil
 import tempfile
 import threading
-from collections import OrderedDict
-from collections.abc import Mapping, Sequence
+from collections import Counter, OrderedDict
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Final
 
@@ -77,6 +78,9 @@ class Trials:
         self._models = () if models is None else ("--models", str(models))
         self._processes = OwnProcesses(program, at_once=AT_ONCE, waiting=WAITING)
         self._known: OrderedDict[tuple[str, str], Found] = OrderedDict()
+        self._checking: dict[tuple[str, str, tuple[str, ...]], asyncio.Task[Tried]] = {}
+        self._waiting: Counter[asyncio.Task[Tried]] = Counter()
+        """How many wait for each of those."""
         self._typing: dict[str, asyncio.Task[Tried]] = {}
 
     @property
@@ -119,10 +123,30 @@ class Trials:
         return await self._check(material, words, WHAT_IF_S + _SLACK_S)
 
     async def _check(self, material: Material, words: Sequence[str], most_s: float) -> Tried:
-        async with _Laid(self._sources, material) as folder:
-            asked = ("bundle", "check", folder / "after", "--against", folder / "before", "--json", *self._models)
-            ran = await self._processes.run([*asked, *words], most_s=most_s)
-            return await asyncio.to_thread(_read, ran)
+        """Do it once for all who ask for it at a time; it ends when none of them waits any more."""
+        key = content_of(material.base), content_of(material.files), tuple(words)
+        task = self._checking.get(key)
+        if task is None:
+            task = self._checking[key] = asyncio.ensure_future(self._checked(material, words, most_s))
+        self._waiting[task] += 1
+        try:
+            return await asyncio.shield(task)
+        finally:
+            self._waiting[task] -= 1
+            if not self._waiting[task]:
+                del self._waiting[task]
+                task.cancel()  # one that is done is not cancelled
+                if self._checking.get(key) is task:
+                    del self._checking[key]
+
+    async def _checked(self, material: Material, words: Sequence[str], most_s: float) -> Tried:
+        @asynccontextmanager
+        async def laid() -> AsyncIterator[Sequence[str | Path]]:
+            async with _Laid(self._sources, material) as folder:
+                asked = ("bundle", "check", folder / "after", "--against", folder / "before", "--json", *self._models)
+                yield [*asked, *words]
+
+        return await asyncio.to_thread(_read, await self._processes.run(laid(), most_s=most_s))
 
     async def explain(self, material: Material, policies: Sequence[str], stage: str, text: str) -> Ran:
         """Return what `checkstream policy explain` says of a text under policies of a draft, with paths from within it.
@@ -133,12 +157,18 @@ class Trials:
             stage: Where the text stands, `ingress`, `midstream` or `egress`.
             text: What is explained.
         """
-        async with _Laid(self._sources, material) as folder:
-            after = f"{folder / 'after'}/"
-            files = [each if ":" in each else f"{after}{each}" for each in policies]
-            words = ["policy", "explain", *self._models, "--stage", stage, "--text", "-", "--json", "--", *files]
-            ran = await self._processes.run(words, text.encode("utf-8", "replace"), most_s=CHECK_S)
-            return msgspec.structs.replace(ran, out=ran.out.replace(after.encode(), b""))
+        after = ""
+
+        @asynccontextmanager
+        async def laid() -> AsyncIterator[Sequence[str | Path]]:
+            nonlocal after
+            async with _Laid(self._sources, material) as folder:
+                after = f"{folder / 'after'}/"
+                files = [each if ":" in each else f"{after}{each}" for each in policies]
+                yield ["policy", "explain", *self._models, "--stage", stage, "--text", "-", "--json", "--", *files]
+
+        ran = await self._processes.run(laid(), text.encode("utf-8", "replace"), most_s=CHECK_S)
+        return msgspec.structs.replace(ran, out=ran.out.replace(after.encode(), b"")) if after else ran
 
     async def close(self) -> None:
         """End what runs."""

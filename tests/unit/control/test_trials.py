@@ -56,6 +56,27 @@ async def test_a_content_is_looked_at_once_and_its_folder_goes(tmp_path: Path, f
     assert left_in(folder) == []
 
 
+async def test_all_who_ask_for_the_same_at_a_time_wait_for_one_look(tmp_path: Path, folder: Path) -> None:
+    tried = trials(tmp_path, f"sleep 0.2; {SAYS}")
+    asking = [asyncio.ensure_future(tried.check(material())) for _ in range(30)]
+    await asyncio.sleep(0.1)
+    asking[0].cancel()
+    found = await asyncio.gather(*asking[1:])
+    assert {each.found.before for each in found if each.found is not None} == {f"0 {len(TEXT)}"}
+    assert (tried._checking, dict(tried._waiting), left_in(folder)) == ({}, {}, [])
+
+
+async def test_a_draft_is_laid_out_when_its_turn_has_come(tmp_path: Path, folder: Path) -> None:
+    tried = trials(tmp_path, "sleep 0.3; echo '{}'")
+    asking = [asyncio.ensure_future(tried.check(material(str(n)))) for n in range(20)]
+    await asyncio.sleep(0.2)
+    assert 0 < len(left_in(folder)) <= module.AT_ONCE
+    for each in asking[4:]:
+        each.cancel()
+    await asyncio.gather(*asking, return_exceptions=True)
+    assert left_in(folder) == []
+
+
 async def test_what_is_remembered_has_a_bound(tmp_path: Path, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "_REMEMBERED", 1)
     tried = trials(tmp_path, SAYS)
