@@ -85,6 +85,7 @@ class Callers:
         *,
         tokens: Tokens | None = None,
         certificates: Mapping[str, Pattern] | None = None,
+        unsaid: str = "",
     ) -> None:
         """Know callers.
 
@@ -92,10 +93,12 @@ class Callers:
             keys: `name -> key`; None: everyone may call, nameless.
             tokens: Knows those who have tokens; None: those count for nothing.
             certificates: `name -> what is to stand in the certificate` that TLS has verified.
+            unsaid: `Identity.known` of those who come without a token.
         """
         self._digests = None if keys is None else [(name, _digest(key)) for name, key in keys.items()]
         self._tokens = tokens
         self._certificates = certificates or {}
+        self._unsaid = unsaid
 
     @classmethod
     def hashed(
@@ -149,12 +152,12 @@ class Callers:
         for header, key in keys.items():
             name = self.whose(key.strip())
             if name is not None:
-                found = Identity(name, header)
+                found = Identity(name, header, self._unsaid)
         token = keys["authorization"].strip()
         if found.name is None and self._tokens is not None and token.count(".") == _DOTS:
             return await self._tokens.identity(token, network_of(request.remote or ""))
         if found.name is None and self._certificates:
-            found = Identity(self._certified(request))
+            found = Identity(self._certified(request), known=self._unsaid)
         if found.name is None:
             ways = "`Authorization: Bearer KEY`, `x-api-key: KEY` or `api-key: KEY`"
             raise CallerUnknown(f"no valid key; send it as {ways}")

@@ -53,10 +53,12 @@ def callers_of(server: Server, issuer: Issuer | None) -> Callers:
     """
     if server.callers == "none":
         return Callers(None)
+    unsaid = {} if server.jwt is None else dict.fromkeys(server.jwt.context)
     return Callers(
         {caller.name: reveal(caller.key) for caller in server.known if caller.key is not None},
         tokens=None if issuer is None or server.jwt is None else JwtNames(server.jwt, issuer),
         certificates={
             caller.name: read_pattern(caller.certificate) for caller in server.known if caller.certificate is not None
         },
+        unsaid=msgspec.json.encode(unsaid).decode() if unsaid else "",
     )

@@ -60,7 +60,7 @@ def with_known(context: dict[str, object], known: str) -> dict[str, object]:
     sure: dict[str, object] = msgspec.json.decode(known)
     said = next((name for name in sure if name in context), None)
     if said is not None:
-        raise RequestInvalid(f"`{shown(said)}` of the context is what your token says; leave it out")
+        raise RequestInvalid(f"`{shown(said)}` of the context is for tokens alone to say; leave it out")
     _require(sure, "the token")
     return {**context, **{name: value for name, value in sure.items() if value is not None}}
 

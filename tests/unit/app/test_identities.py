@@ -112,12 +112,20 @@ async def test_what_a_token_says_nobody_says_otherwise(tmp_path: Path) -> None:
         site.provider.person = Person("u1", azp="shop", org="acme")
         token = site.provider.token("chat")
         status, text = await site.ask(token, **{"x-checkstream-context": '{"tenant": "other"}'})
-        assert (status, "`tenant` of the context is what your token says" in text) == (400, True)
+        assert (status, "`tenant` of the context is for tokens alone to say" in text) == (400, True)
         status, text = await site.ask(token, **{"x-checkstream-context": '{"topic": "x"}'})
         assert "Not at acme." in text
         site.provider.person = Person("u1", azp="shop")  # it says nothing of a tenant, and so may they not
         status, text = await site.ask(site.provider.token("chat"), **{"x-checkstream-context": '{"tenant": "other"}'})
         assert status == 400
+
+
+async def test_who_has_a_key_or_a_certificate_does_not_say_what_tokens_say(tmp_path: Path) -> None:
+    async with serving(tmp_path) as site:
+        for field, expected in (("tenant", 400), ("groups", 400), ("topic", 200)):
+            said = {"x-checkstream-context": json.dumps({field: "acme"})}
+            assert (await site.ask("a-key-of-some-length", **said))[0] == expected
+            assert (await site.ask(by="batch", **said))[0] == expected
 
 
 async def test_tokens_that_don_t_count_are_refused_and_a_provider_that_is_away_stops_nobody_else(

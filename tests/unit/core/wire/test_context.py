@@ -113,7 +113,7 @@ def test_g22_a_context_is_bounded_wherever_it_comes_from(
 def test_what_is_surely_known_is_never_what_the_caller_says(said: dict[str, object], known: dict[str, object]) -> None:
     text = json.dumps(known)
     if set(said) & set(known):
-        with pytest.raises(RequestInvalid, match="is what your token says"):
+        with pytest.raises(RequestInvalid, match="is for tokens alone to say"):
             with_known(said, text)
         return
     found = with_known(said, text)
