@@ -8,6 +8,7 @@ from checkstream.api.operation import Operation
 from checkstream.control.server.alerting import Alerting, Alerts, Silenced
 from checkstream.control.server.asked import EndAsked, SilenceAsked
 from checkstream.control.server.people import People
+from checkstream.listen import Identity
 
 _SECONDS = 30.0
 
@@ -39,13 +40,13 @@ class AlertsApi:
             ),
         )
 
-    async def _shown(self, _: AlertsAsked, name: str | None) -> Alerts:
-        self._people.asker(name, "view")
+    async def _shown(self, _: AlertsAsked, caller: Identity) -> Alerts:
+        self._people.asker(caller, "view")
         return await self._alerting.shown()
 
-    async def _silence(self, asked: SilenceAsked, name: str | None) -> Silenced:
-        who = self._people.asker(name, "silence")
+    async def _silence(self, asked: SilenceAsked, caller: Identity) -> Silenced:
+        who = self._people.asker(caller, "silence")
         return await self._alerting.silence(who, asked.pattern, asked.seconds, asked.reason)
 
-    async def _end(self, asked: EndAsked, name: str | None) -> Silenced:
-        return await self._alerting.speak(self._people.asker(name, "silence"), asked.id)
+    async def _end(self, asked: EndAsked, caller: Identity) -> Silenced:
+        return await self._alerting.speak(self._people.asker(caller, "silence"), asked.id)

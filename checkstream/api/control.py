@@ -14,6 +14,7 @@ from checkstream.control.server.fleets import Fleets
 from checkstream.control.server.people import People
 from checkstream.control.server.showing import FleetShown
 from checkstream.control.server.tables import Happened
+from checkstream.listen import Identity
 
 ABOUT = About("checkstream control API", "Which policies is each node to have, and which has it?")
 _Name = Annotated[str, Meta(max_length=64)]
@@ -80,17 +81,17 @@ class NodesApi:
             ),
         )
 
-    async def _attest(self, asked: Attestation, node: str | None) -> Desired:
-        return await self._fleets.attest(node or "", asked)
+    async def _attest(self, asked: Attestation, node: Identity) -> Desired:
+        return await self._fleets.attest(node.name or "", asked)
 
-    async def _names(self, _: FleetsAsked, name: str | None) -> FleetNames:
-        self._people.asker(name, "view")
+    async def _names(self, _: FleetsAsked, caller: Identity) -> FleetNames:
+        self._people.asker(caller, "view")
         return FleetNames(fleets=self._fleets.names)
 
-    async def _shown(self, asked: FleetAsked, name: str | None) -> FleetShown:
-        self._people.asker(name, "view")
+    async def _shown(self, asked: FleetAsked, caller: Identity) -> FleetShown:
+        self._people.asker(caller, "view")
         return await self._fleets.shown(asked.fleet)
 
-    async def _events(self, asked: EventsAsked, name: str | None) -> Events:
-        self._people.asker(name, "view")
+    async def _events(self, asked: EventsAsked, caller: Identity) -> Events:
+        self._people.asker(caller, "view")
         return Events(events=tuple(await self._fleets.events(asked.fleet, asked.before, asked.most)))

@@ -14,6 +14,7 @@ from checkstream.control.server.draft_showing import DraftShown, DraftWhole, Reb
 from checkstream.control.server.drafting import Drafting
 from checkstream.control.server.people import MOVES, People
 from checkstream.errors import ThingUnknown
+from checkstream.listen import Identity
 
 _Number = Annotated[int, Meta(ge=1, le=2**53 - 1)]
 _SECONDS, _CHECK_SECONDS = 30.0, 90.0
@@ -107,31 +108,31 @@ class DraftsApi:
             raise ThingUnknown("this server drafts no policies; name their folder as `policies.sources` in its file")
         return self._drafting
 
-    async def _list(self, asked: DraftsAsked, name: str | None) -> Drafts:
-        self._people.asker(name, "view")
+    async def _list(self, asked: DraftsAsked, caller: Identity) -> Drafts:
+        self._people.asker(caller, "view")
         return Drafts(drafts=await self._drafts.all(going_on=not asked.over, most=asked.most))
 
-    async def _whole(self, asked: DraftWanted, name: str | None) -> DraftWhole:
-        self._people.asker(name, "view")
+    async def _whole(self, asked: DraftWanted, caller: Identity) -> DraftWhole:
+        self._people.asker(caller, "view")
         return await self._drafts.whole(asked.draft)
 
-    async def _text(self, asked: DraftTextAsked, name: str | None) -> DraftText:
-        self._people.asker(name, "view")
+    async def _text(self, asked: DraftTextAsked, caller: Identity) -> DraftText:
+        self._people.asker(caller, "view")
         drafts, before = self._drafts, asked.of == "sources"
         return DraftText(text=await drafts.text(asked.draft, asked.version, asked.path, before=before))
 
-    async def _check(self, asked: DraftWanted, name: str | None) -> Found:
-        self._people.asker(name, "view")
+    async def _check(self, asked: DraftWanted, caller: Identity) -> Found:
+        self._people.asker(caller, "view")
         return await self._drafts.check(asked.draft)
 
-    async def _begin(self, asked: DraftAsked, name: str | None) -> DraftShown:
-        return await self._drafts.begin(self._people.asker(name, "draft"), asked)
+    async def _begin(self, asked: DraftAsked, caller: Identity) -> DraftShown:
+        return await self._drafts.begin(self._people.asker(caller, "draft"), asked)
 
-    async def _change(self, asked: DraftChanged, name: str | None) -> DraftShown:
-        return await self._drafts.change(self._people.asker(name, "draft"), asked)
+    async def _change(self, asked: DraftChanged, caller: Identity) -> DraftShown:
+        return await self._drafts.change(self._people.asker(caller, "draft"), asked)
 
-    async def _rebase(self, asked: DraftRebased, name: str | None) -> Rebased:
-        return await self._drafts.rebase(self._people.asker(name, "draft"), asked)
+    async def _rebase(self, asked: DraftRebased, caller: Identity) -> Rebased:
+        return await self._drafts.rebase(self._people.asker(caller, "draft"), asked)
 
-    async def _move(self, asked: DraftMoved, name: str | None) -> DraftShown:
-        return await self._drafts.move(self._people.asker(name, MOVES[asked.move]), asked)
+    async def _move(self, asked: DraftMoved, caller: Identity) -> DraftShown:
+        return await self._drafts.move(self._people.asker(caller, MOVES[asked.move]), asked)

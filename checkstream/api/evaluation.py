@@ -25,7 +25,7 @@ from checkstream.gate.past import LocalPast, Past
 from checkstream.gate.report import Report
 from checkstream.gate.settings import GateSettings
 from checkstream.gate.terms import Run, Said
-from checkstream.listen import Admission
+from checkstream.listen import Admission, Identity
 
 MOST_RUNS = 1000
 _CONFIG = ".llm-reliability.yaml"
@@ -158,8 +158,8 @@ class Evaluation:
             Operation("GET", "/search", "What did runs say about it?", SearchQuery, (FoundList,), self._search),
         )
 
-    async def _run(self, asked: EvaluateRequest, caller: str | None) -> Report:
-        own = self._runs_of[caller]
+    async def _run(self, asked: EvaluateRequest, caller: Identity) -> Report:
+        own = self._runs_of[caller.name]
         with self._admission.visit() as visit:
             visit.enter()
             if asked.config is None:
@@ -193,15 +193,15 @@ class Evaluation:
             raise RouteUnknown(f"there is no configuration `{path[:200]}` here; name one below the served folder")
         return read_yaml(path, content)
 
-    async def _runs(self, asked: RunsQuery, caller: str | None) -> RunList:
-        found = await self._runs_of[caller].told.runs(
+    async def _runs(self, asked: RunsQuery, caller: Identity) -> RunList:
+        found = await self._runs_of[caller.name].told.runs(
             since=asked.since, config_hash=asked.config_hash, target=asked.target, limit=asked.limit
         )
         return RunList(runs=tuple(found))
 
-    async def _one(self, asked: RunQuery, caller: str | None) -> msgspec.Raw | Run:
+    async def _one(self, asked: RunQuery, caller: Identity) -> msgspec.Raw | Run:
         """Return the report of a run, or the run itself where it has none: a run of this process may go on yet."""
-        own = self._runs_of[caller]
+        own = self._runs_of[caller.name]
         run = await asyncio.to_thread(own.ledger.run, asked.run_id)
         if run is not None and run.decision is None:
             return run
@@ -211,14 +211,16 @@ class Evaluation:
             raise RouteUnknown(f"there is no run `{asked.run_id[:100]}`; `/runs` lists them")
         return msgspec.Raw(report.encode())
 
-    async def _trend(self, asked: TrendQuery, caller: str | None) -> TrendList:
-        found = await self._runs_of[caller].told.trends(
+    async def _trend(self, asked: TrendQuery, caller: Identity) -> TrendList:
+        found = await self._runs_of[caller.name].told.trends(
             since=asked.since, config_hash=asked.config_hash, target=asked.target
         )
         return TrendList(trends=tuple(found))
 
-    async def _search(self, asked: SearchQuery, caller: str | None) -> FoundList:
-        found = await self._runs_of[caller].told.search(asked.q, kind=asked.kind, since=asked.since, until=asked.until)
+    async def _search(self, asked: SearchQuery, caller: Identity) -> FoundList:
+        found = await self._runs_of[caller.name].told.search(
+            asked.q, kind=asked.kind, since=asked.since, until=asked.until
+        )
         return FoundList(found=tuple(found))
 
 

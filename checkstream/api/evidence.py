@@ -12,6 +12,7 @@ from checkstream.config.servers import CALLER_CHARS
 from checkstream.control.server.evidence import Erased, Evidence, Found, Kept
 from checkstream.control.server.people import People
 from checkstream.control.telemetry.evidence import Parcel
+from checkstream.listen import Identity
 
 _SECONDS = 30.0
 _Short = Annotated[str, Meta(max_length=200)]
@@ -68,13 +69,13 @@ class EvidenceApi:
             ),
         )  # fmt: skip
 
-    async def _receive(self, body: bytes, node: str | None) -> Kept:
-        return await self._evidence.receive(node or "", body)
+    async def _receive(self, body: bytes, node: Identity) -> Kept:
+        return await self._evidence.receive(node.name or "", body)
 
-    async def _find(self, asked: EvidenceAsked, name: str | None) -> EvidenceFound:
-        self._people.asker(name, "view")
+    async def _find(self, asked: EvidenceAsked, caller: Identity) -> EvidenceFound:
+        self._people.asker(caller, "view")
         return EvidenceFound(evidence=tuple(await self._evidence.find(asked.stream)))
 
-    async def _erase(self, asked: ErasureAsked, name: str | None) -> Erased:
-        who = self._people.asker(name, "erase")
+    async def _erase(self, asked: ErasureAsked, caller: Identity) -> Erased:
+        who = self._people.asker(caller, "erase")
         return await self._evidence.erase(who, stream=asked.stream, caller=asked.caller, reason=asked.reason)

@@ -191,11 +191,11 @@ class Face:
             else:
                 asked = _query(request, operation, value)
             visit.enter()
-            given = await _while_there(request, operation, asked, identity.name)
+            given = await _while_there(request, operation, asked, identity)
             return Response(body=msgspec.json.encode(given) + b"\n", content_type="application/json")
 
 
-async def _while_there(request: BaseRequest, operation: Operation, asked: object, caller: str | None) -> object:
+async def _while_there(request: BaseRequest, operation: Operation, asked: object, caller: Identity) -> object:
     """Return what the work gives, unless the caller leaves or the time is over: either ends the wait for it.
 
     Raises:

@@ -11,6 +11,7 @@ from checkstream.api.operation import Operation
 from checkstream.control.server.asked import Asked, Name
 from checkstream.control.server.gate_runs import GateRun, GateRunKept, GateRuns
 from checkstream.control.server.people import People
+from checkstream.listen import Identity
 
 _SECONDS = 30.0
 
@@ -58,9 +59,9 @@ class GateRunsApi:
             Operation("GET", path, which, GateRunsAsked, (GateRunsFound,), self._newest, _SECONDS, also=also),
         )
 
-    async def _tell(self, asked: GateRunTold, name: str | None) -> GateRunKept:
-        return await self._runs.tell(self._people.asker(name, "tell"), asked.fleet, asked.run)
+    async def _tell(self, asked: GateRunTold, caller: Identity) -> GateRunKept:
+        return await self._runs.tell(self._people.asker(caller, "tell"), asked.fleet, asked.run)
 
-    async def _newest(self, asked: GateRunsAsked, name: str | None) -> GateRunsFound:
-        self._people.asker(name, "view")
+    async def _newest(self, asked: GateRunsAsked, caller: Identity) -> GateRunsFound:
+        self._people.asker(caller, "view")
         return GateRunsFound(runs=tuple(await self._runs.newest(asked.fleet, asked.target, asked.most)))

@@ -6,11 +6,13 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from checkstream.listen import Identity
 
-def for_anyone(work: Callable[[Any], Awaitable[object]]) -> Callable[[Any, str | None], Awaitable[object]]:
+
+def for_anyone(work: Callable[[Any], Awaitable[object]]) -> Callable[[Any, Identity], Awaitable[object]]:
     """Return work that is the same whoever asks."""
 
-    def done(asked: Any, _: str | None) -> Awaitable[object]:
+    def done(asked: Any, _: Identity) -> Awaitable[object]:
         return work(asked)
 
     return done
@@ -29,12 +31,12 @@ class Operation:
     """Type of what is asked: the body of a POST; of a GET a record of the query and the path's parameter."""
     gives: tuple[Any, ...]
     """Types of what is answered, one of them each time."""
-    work: Callable[[Any, str | None], Awaitable[object]]
-    """Takes what is asked and the name of who asks (None where callers have none); what it returns is sent as JSON."""
+    work: Callable[[Any, Identity], Awaitable[object]]
+    """Takes what is asked and who asks; what it returns is sent as JSON."""
     seconds: float | None = None
     """Longest that the work may take; None: as long as the caller waits."""
     asker: Literal["caller", "node"] = "caller"
-    """Who asks: a caller with a key, or a node, which signs what it sends; then `work` gets the node's name."""
+    """Who asks: a caller with a key, or a node, which signs what it sends and is called by its name."""
     also: Mapping[str, str] = field(default_factory=dict)
     """Statuses that it may have besides those that all have, and why."""
     packed: bool = False

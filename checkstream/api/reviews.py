@@ -13,6 +13,7 @@ from checkstream.control.review.terms import Item, Word
 from checkstream.control.server.asked import Asked, FlagAsked, LabelAsked
 from checkstream.control.server.people import People
 from checkstream.control.server.reviewing import Figures, Open, Reviewing
+from checkstream.listen import Identity
 
 _SECONDS = 30.0
 
@@ -85,22 +86,22 @@ class ReviewsApi:
             ),
         )
 
-    async def _open(self, asked: ReviewsAsked, name: str | None) -> Reviews:
-        who = self._people.asker(name, "view")
+    async def _open(self, asked: ReviewsAsked, caller: Identity) -> Reviews:
+        who = self._people.asker(caller, "view")
         return Reviews(items=tuple(await self._reviewing.open(who, asked.rule, asked.most)))
 
-    async def _label(self, asked: LabelAsked, name: str | None) -> Outcome:
-        return await self._reviewing.label(self._people.asker(name, "review"), asked.item, asked.word, asked.note)
+    async def _label(self, asked: LabelAsked, caller: Identity) -> Outcome:
+        return await self._reviewing.label(self._people.asker(caller, "review"), asked.item, asked.word, asked.note)
 
-    async def _flag(self, asked: FlagAsked, name: str | None) -> Flagged:
-        self._people.asker(name, "review")
+    async def _flag(self, asked: FlagAsked, caller: Identity) -> Flagged:
+        self._people.asker(caller, "review")
         return Flagged(item=await self._reviewing.flag(asked.stream, asked.rule))
 
-    async def _figures(self, _: FiguresAsked, name: str | None) -> Figures:
-        self._people.asker(name, "view")
+    async def _figures(self, _: FiguresAsked, caller: Identity) -> Figures:
+        self._people.asker(caller, "view")
         return await self._reviewing.figures()
 
-    async def _settled(self, _: SettledAsked, name: str | None) -> Settled:
-        self._people.asker(name, "view")
+    async def _settled(self, _: SettledAsked, caller: Identity) -> Settled:
+        self._people.asker(caller, "view")
         items, words = await self._reviewing.settled()
         return Settled(items=tuple(items), words={item.id: words[item.id] for item in items})

@@ -13,6 +13,7 @@ from checkstream.control.server.asked import AllowanceAsked, Asked, Name, Rollou
 from checkstream.control.server.fleets import Fleets
 from checkstream.control.server.people import People
 from checkstream.control.server.showing import RolloutShown
+from checkstream.listen import Identity
 
 _SECONDS = 30.0
 _VIEW = {"403": "Who asks may not do this."}
@@ -66,24 +67,24 @@ class RolloutsApi:
             ),
         )
 
-    async def _list(self, asked: RolloutsAsked, name: str | None) -> Rollouts:
-        self._people.asker(name, "view")
+    async def _list(self, asked: RolloutsAsked, caller: Identity) -> Rollouts:
+        self._people.asker(caller, "view")
         return Rollouts(rollouts=tuple(await self._fleets.rollouts(asked.fleet, asked.most)))
 
-    async def _propose(self, asked: RolloutAsked, name: str | None) -> RolloutShown:
-        who = self._people.asker(name, "rollout")
+    async def _propose(self, asked: RolloutAsked, caller: Identity) -> RolloutShown:
+        who = self._people.asker(caller, "rollout")
         return await self._acts.propose(who, asked.fleet, asked.version, asked.reason)
 
-    async def _approve(self, asked: RolloutMoved, name: str | None) -> RolloutShown:
-        return await self._acts.approve(self._people.asker(name, "approve"), asked.rollout, asked.reason)
+    async def _approve(self, asked: RolloutMoved, caller: Identity) -> RolloutShown:
+        return await self._acts.approve(self._people.asker(caller, "approve"), asked.rollout, asked.reason)
 
-    async def _promote(self, asked: RolloutMoved, name: str | None) -> RolloutShown:
-        return await self._acts.promote(self._people.asker(name, "promote"), asked.rollout, asked.reason)
+    async def _promote(self, asked: RolloutMoved, caller: Identity) -> RolloutShown:
+        return await self._acts.promote(self._people.asker(caller, "promote"), asked.rollout, asked.reason)
 
-    async def _roll_back(self, asked: RolloutMoved, name: str | None) -> RolloutShown:
-        return await self._acts.roll_back(self._people.asker(name, "rollback"), asked.rollout, asked.reason)
+    async def _roll_back(self, asked: RolloutMoved, caller: Identity) -> RolloutShown:
+        return await self._acts.roll_back(self._people.asker(caller, "rollback"), asked.rollout, asked.reason)
 
-    async def _allow(self, asked: AllowanceAsked, name: str | None) -> Done:
-        who = self._people.asker(name, "allow" if asked.allowed else "disallow")
+    async def _allow(self, asked: AllowanceAsked, caller: Identity) -> Done:
+        who = self._people.asker(caller, "allow" if asked.allowed else "disallow")
         await self._acts.allow(who, asked.fleet, asked.kind, asked.value, asked.reason, allowed=asked.allowed)
         return Done()

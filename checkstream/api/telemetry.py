@@ -13,6 +13,7 @@ from checkstream.control.server.people import People
 from checkstream.control.server.telemetry import Telemetry
 from checkstream.control.server.traffic import ChainShown, Decided, Exchanged, Filter, Proof, Rates
 from checkstream.control.telemetry.delivery import Delivery, Received
+from checkstream.listen import Identity
 
 _SECONDS = 30.0
 _Short = Annotated[str, Meta(max_length=200)]
@@ -132,27 +133,27 @@ class TelemetryApi:
             ),
         )
 
-    async def _deliver(self, body: bytes, node: str | None) -> Received:
-        return await self._telemetry.receive(node or "", body)
+    async def _deliver(self, body: bytes, node: Identity) -> Received:
+        return await self._telemetry.receive(node.name or "", body)
 
-    async def _exchanges(self, asked: ExchangesAsked, name: str | None) -> Exchanges:
-        self._people.asker(name, "view")
+    async def _exchanges(self, asked: ExchangesAsked, caller: Identity) -> Exchanges:
+        self._people.asker(caller, "view")
         page, following = await self._telemetry.exchanges(Filter(**msgspec.structs.asdict(asked)))
         return Exchanges(exchanges=tuple(page), next=following)
 
-    async def _decisions(self, asked: DecisionsAsked, name: str | None) -> Decisions:
-        self._people.asker(name, "view")
+    async def _decisions(self, asked: DecisionsAsked, caller: Identity) -> Decisions:
+        self._people.asker(caller, "view")
         page, following = await self._telemetry.decisions(Filter(**msgspec.structs.asdict(asked)))
         return Decisions(decisions=tuple(page), next=following)
 
-    async def _proofs(self, asked: ExchangeAsked, name: str | None) -> Proofs:
-        self._people.asker(name, "view")
+    async def _proofs(self, asked: ExchangeAsked, caller: Identity) -> Proofs:
+        self._people.asker(caller, "view")
         return Proofs(records=tuple(await self._telemetry.proofs(asked.stream)))
 
-    async def _rates(self, asked: RatesAsked, name: str | None) -> Rates:
-        self._people.asker(name, "view")
+    async def _rates(self, asked: RatesAsked, caller: Identity) -> Rates:
+        self._people.asker(caller, "view")
         return await self._telemetry.rates([asked.node] if asked.node else [], asked.since_ms)
 
-    async def _chains(self, asked: ChainsAsked, name: str | None) -> Chains:
-        self._people.asker(name, "view")
+    async def _chains(self, asked: ChainsAsked, caller: Identity) -> Chains:
+        self._people.asker(caller, "view")
         return Chains(chains=tuple(await self._telemetry.chains(asked.node, asked.most)))

@@ -32,6 +32,8 @@ class Identity(msgspec.Struct, frozen=True):
     known: str = ""
     """What is surely known of the caller besides, a JSON object, which policies read as `context`; null stands for what
     they may not say themselves. Empty: nothing."""
+    role: str | None = None
+    """What a token alone makes of them; None: it is their name that says what they may."""
 
 
 class Who(msgspec.Struct, frozen=True):

@@ -2,7 +2,8 @@
 
 People of the configuration have the name and the role that stand there, however they come. Whom the provider alone
 knows is called by its address and its name for them, such as `login.example.com#248289761001`, and has the role that
-its newest token gives. So nobody is two people, and none of the provider's can take the name of another.
+its newest token gives, as far as the token it comes with gives it, too. So nobody is two people, and
+none of the provider's can take the name of another.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from typing import Literal, NamedTuple, get_args
 
 from checkstream.config.control import PROVIDED, Oidc, Role
 from checkstream.errors import ActForbidden
+from checkstream.listen import Identity
 from checkstream.listen.tokens import claimed, words_of
 
 Act = Literal[
@@ -72,16 +74,24 @@ class People:
         if len(self._met) > _MOST_MET:
             self._met.popitem(last=False)
 
-    def asker(self, name: str | None, act: Act) -> Asker:
-        """Return who asks, if they may.
+    def asker(self, caller: Identity, act: Act) -> Asker:
+        """Return who asks, if they may: by their role, and by that of the token they come with, if that gives another.
+
+        So a newer token takes away what an older one may, and gives it nothing. Who asks has the role of their
+        token.
 
         Raises:
             ActForbidden: they may not.
         """
+        name = caller.name
         role = None if name is None else self._roles.get(name) or self._met.get(name, (0.0, None))[1]
         if name is None or role is None:
             raise ActForbidden("nobody without a name may do that")
-        return require(name, role, act)
+        asker = require(name, role, act)
+        if caller.role in (None, role):
+            return asker
+        own = next((each for each in ROLES if each == caller.role), None)
+        return require(name, own, act)
 
 
 def objection(name: str, role: Role | None, act: Act) -> str:

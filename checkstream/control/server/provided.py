@@ -77,7 +77,7 @@ class Provided:
         who = self._who(claims)
         said = claims.get("iat", claims["exp"])
         self._people.meet(who, said if isinstance(said, int | float) else 0.0)
-        return Identity(who.name, "authorization")
+        return Identity(who.name, "authorization", role=who.role)
 
     def _who(self, claims: Mapping[str, object]) -> Asker:
         return provided(self.oidc, claims, self._subjects, self._roles)

@@ -102,8 +102,12 @@ async def test_the_newest_token_says_what_its_owner_may_also_to_older_ones(tmp_p
         old = provider.token(iat=now - 30)
         assert await may(old)
         provider.person = Person("x", roles=["look"])
-        assert not await may(provider.token(iat=now))
+        low = provider.token(iat=now)
+        assert not await may(low)
         assert not await may(old)
+        provider.person = Person("x", roles=["dev"])
+        assert await may(provider.token(iat=now + 1))
+        assert not await may(low), "a newer token gives an older one nothing"
 
 
 async def test_while_the_provider_is_away_keys_open_and_tokens_wait(tmp_path: Path) -> None:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from checkstream.control.server.people import ACTS, MAY, ROLES, Asker, People, require_other
+from checkstream.control.server.people import ACTS, MAY, ROLES, Act, Asker, People, require_other
 from checkstream.errors import ActForbidden
+from checkstream.listen import Identity
 
 TABLE = """
 act        org_admin  risk_officer  engineer  analyst  auditor
@@ -31,10 +32,10 @@ CELLS = [(row[0], role, cell == "yes") for row in ROWS[1:] for role, cell in zip
 def test_each_role_may_what_the_table_says(act: str, role: str, may: bool) -> None:
     people = People({"ann": role})  # type: ignore[dict-item]
     if may:
-        assert people.asker("ann", act) == Asker("ann", role)  # type: ignore[arg-type]
+        assert people.asker(Identity("ann"), act) == Asker("ann", role)  # type: ignore[arg-type]
     else:
         with pytest.raises(ActForbidden, match=f"`ann` is `{role}`, and `{act}` is for "):
-            people.asker("ann", act)  # type: ignore[arg-type]
+            people.asker(Identity("ann"), act)  # type: ignore[arg-type]
 
 
 def test_the_table_is_whole() -> None:
@@ -46,7 +47,22 @@ def test_whoever_has_no_name_may_nothing() -> None:
     for act in ACTS:
         for name in (None, "", "bob"):
             with pytest.raises(ActForbidden):
-                People({"ann": "org_admin"}).asker(name, act)
+                People({"ann": "org_admin"}).asker(Identity(name), act)
+
+
+@pytest.mark.parametrize("act", ACTS)
+def test_a_token_does_what_both_it_and_the_newest_may(act: Act) -> None:
+    for newest in ROLES:
+        for own in ROLES:
+            people = People({})
+            people.meet(Asker("x#1", newest), 2.0)
+            people.meet(Asker("x#1", own), 1.0)
+            caller = Identity("x#1", "authorization", role=own)
+            if newest in MAY[act] and own in MAY[act]:
+                assert people.asker(caller, act) == Asker("x#1", own)
+            else:
+                with pytest.raises(ActForbidden):
+                    people.asker(caller, act)
 
 
 def test_nobody_approves_of_what_they_have_asked_for() -> None:
