@@ -57,6 +57,8 @@ class Courier:
         self._folder = folder
         self._ending = ending
         self._post = post
+        self._stuck: set[str] = set()
+        """What has been taken and can't be removed."""
 
     async def round(self) -> Carried:
         """Send a few.
@@ -64,8 +66,9 @@ class Courier:
         Raises:
             OSError: the folder can't be used.
         """
-        waiting = await asyncio.to_thread(self._waiting)
+        waiting = [path for path in await asyncio.to_thread(self._waiting) if path.name not in self._stuck]
         sent = refused = 0
+        reason = ""
         for path in waiting[:_AT_ONCE]:
             content = await asyncio.to_thread(_read, path)
             if content is None:  # it was dropped to make room
@@ -77,10 +80,14 @@ class Courier:
                 return Carried(sent=sent, refused=refused, reason=str(error))
             if answer.status != 200 and answer.status not in _FOR_GOOD:
                 return Carried(sent=sent, refused=refused, reason=answer.reason)
-            await asyncio.to_thread(path.unlink, missing_ok=True)
+            try:
+                await asyncio.to_thread(path.unlink, missing_ok=True)
+            except OSError as error:  # it has been taken, and is not to go again and again before all others
+                self._stuck.add(path.name)
+                reason = f"evidence that was sent can't be removed: {error.strerror or error}"
             sent += answer.status == 200
             refused += answer.status != 200
-        return Carried(sent=sent, refused=refused, more=len(waiting) > _AT_ONCE)
+        return Carried(sent=sent, refused=refused, more=len(waiting) > _AT_ONCE, reason=reason)
 
     def _waiting(self) -> Sequence[Path]:
         """Return what waits, the oldest first: names begin with the time."""

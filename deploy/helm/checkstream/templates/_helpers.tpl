@@ -135,7 +135,7 @@ spec:
           securityContext: {{- include "checkstream.unprivileged" $root | nindent 12 }}
           volumeMounts:
             - {name: config, mountPath: /etc/checkstream, readOnly: true}
-            - {name: state, mountPath: /var/lib/checkstream{{ if eq .part "telemetry" }}, readOnly: true{{ end }}}
+            - {name: state, mountPath: /var/lib/checkstream}
             - {name: tmp, mountPath: /tmp}
       volumes:
         - name: config

@@ -82,3 +82,21 @@ async def test_what_is_no_parcel_is_not_sent_for_ever(tmp_path: Path) -> None:
     assert await Courier(tmp_path, ".sealed", Server().post).round() == Carried()
     assert names(tmp_path) == []
     assert await Courier(tmp_path / "none", ".sealed", Server().post).round() == Carried()
+
+
+async def test_what_can_not_be_removed_goes_once_and_keeps_nothing_else(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    filled(tmp_path, 10)
+    server = Server(*[200] * 20)
+    courier = Courier(tmp_path, ".sealed", server.post)
+
+    def refused(*_: object, **__: object) -> None:
+        raise OSError(30, "Read-only file system")
+
+    monkeypatch.setattr(Path, "unlink", refused)
+    reason = "evidence that was sent can't be removed: Read-only file system"
+    assert await courier.round() == Carried(sent=8, more=True, reason=reason)
+    assert await courier.round() == Carried(sent=2, reason=reason)
+    assert await courier.round() == Carried()
+    assert server.got == list(range(10))
