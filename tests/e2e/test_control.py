@@ -63,8 +63,7 @@ class Site:
         bundles = {"source": f"{self.control.url}/bundles/", "root": "root.json", "name": "retail", "poll_s": 1}
         control = {"url": self.control.url, "node": name, "key": "node.pem", "poll_s": 1}
         plain = config(self.llm.url, folder, ["bundle:chat"], chat_only=True)
-        own = {"workers": 2 if name == "n1" else 1} | self.own  # the canary's counts are those of two processes
-        return {**plain, "server": {**plain["server"], **own}, "bundles": bundles, "control": control}
+        return {**plain, "server": {**plain["server"], **self.own}, "bundles": bundles, "control": control}
 
     def begin(self, *names: str) -> None:
         """Start nodes, at the same time."""

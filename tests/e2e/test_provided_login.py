@@ -44,7 +44,7 @@ async def test_a_browser_comes_back_from_another_site_logged_in_and_stays_so(tmp
             page.on("console", lambda said: faults.append(said.text) if said.type == "error" else None)
             await page.goto(f"http://{here}/console/login")
             await page.get_by_role("link", name="your organisation's account").click()
-            await page.get_by_role("heading", name="Fleets").wait_for()
+            await page.get_by_role("heading", name="Overview").wait_for()
             assert "Jane Doe" in await page.content()
             kept = {cookie["name"]: cookie for cookie in await page.context.cookies()}
             assert [(each["httpOnly"], each["sameSite"]) for each in kept.values()] == [(True, "Strict")]
