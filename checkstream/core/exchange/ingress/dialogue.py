@@ -70,4 +70,6 @@ def circumstances_of(
     """
     facts = request.extension.context if request.extension is not None else {}
     context = event.context if event.context is not None else msgspec.json.encode(facts).decode() if facts else ""
-    return Circumstances(context=context, known=event.known, request=said, confirmed=event.confirmed, edited=edited)
+    # what a caller calls its conversations is kept as a digest alone, and rules that ask for one are left out
+    fields = {name: value for name, value in said.items() if name != "conversation"}
+    return Circumstances(context=context, known=event.known, request=fields, confirmed=event.confirmed, edited=edited)
