@@ -159,7 +159,7 @@ def test_the_prompt_is_handed_over_as_it_was_forwarded() -> None:
             context='{"tenant":"acme"}',
             request={
                 "route": "", "model": "m", "surface": "openai.chat", "stream": True, "tools": (),
-                "metadata": {}, "conversation": "c-1",
+                "metadata": {},
             },
             edited=True,
         ),
