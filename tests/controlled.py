@@ -7,7 +7,7 @@ import hashlib
 import io
 import json
 import uuid
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -20,6 +20,8 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat, PublicFormat
 
 from checkstream.app.control import serve_control
+from checkstream.cli import main
+from checkstream.cli.control_ask import KEY, URL
 from checkstream.config import load_control
 from checkstream.control.attestation import Attestation, Running
 from checkstream.control.identity import NodeKey, reading
@@ -146,3 +148,21 @@ class Server:
         path = self.folder / "control.yaml"
         path.write_text(yaml.safe_dump(self.written), encoding="utf-8")
         return path
+
+
+def commands(
+    server: Server, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> Callable[..., tuple[int, str]]:
+    """Return what runs `checkstream control` as somebody; it returns the exit code and all that is said."""
+
+    def call(person: str, *words: str) -> tuple[int, str]:
+        monkeypatch.setenv(URL, server.url + "/")
+        monkeypatch.setenv(KEY, key_of(person))
+        try:
+            code = main(["control", *words])
+        except SystemExit as ended:
+            code = int(str(ended.code))
+        said = capsys.readouterr()
+        return code, said.out + said.err
+
+    return call

@@ -16,13 +16,13 @@ import msgspec
 import pytest
 
 from checkstream.cli import main
-from checkstream.cli.control_ask import KEY, URL, _told
+from checkstream.cli.control_ask import KEY, _told
 from checkstream.config.control import Fleet, Ring
 from checkstream.control.attestation import Candidate
 from checkstream.control.server.rollout import Rollout
 from checkstream.control.server.showing import FleetShown, shown_node, shown_rollout
 from checkstream.control.server.tables import Known
-from tests.controlled import Server, asked, attestation, key_of
+from tests.controlled import Server, asked, attestation, commands
 
 Run = Callable[..., tuple[int, str]]
 ONE, TWO = "1" * 64, "2" * 64
@@ -55,18 +55,7 @@ def server(tmp_path: Path) -> Iterator[Server]:
 @pytest.fixture
 def run(server: Server, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
     """Run a command as somebody; returns its exit code and all that it says."""
-
-    def call(person: str, *words: str) -> tuple[int, str]:
-        monkeypatch.setenv(URL, server.url + "/")
-        monkeypatch.setenv(KEY, key_of(person))
-        try:
-            code = main(["control", *words])
-        except SystemExit as ended:
-            code = int(str(ended.code))
-        said = capsys.readouterr()
-        return code, said.out + said.err
-
-    return call
+    return commands(server, monkeypatch, capsys)
 
 
 def test_a_rollout_from_its_proposal_to_its_end(run: Run) -> None:
@@ -143,7 +132,7 @@ def test_without_a_server_or_a_key(
 ) -> None:
     assert "can't be asked" in run("gus", "status", "--server", "http://127.0.0.1:1")[1]
     assert "which control server?" in run("gus", "status", "--server", "control.example")[1]
-    monkeypatch.setattr("tests.unit.cli.test_control.key_of", lambda _: "nobody-has-this-key-at-all")
+    monkeypatch.setattr("tests.controlled.key_of", lambda _: "nobody-has-this-key-at-all")
     assert "no valid key" in run("gus", "status")[1]
     monkeypatch.delenv(KEY)
     assert main(["control", "status"]) == 2

@@ -13,9 +13,8 @@ import jsonschema
 import pytest
 
 from checkstream.cli import main
-from checkstream.cli.control_ask import KEY, URL
 from tests.bundled import LOGS, STOPS
-from tests.controlled import Server, asked, key_of
+from tests.controlled import Server, asked, commands
 from tests.unit.cli.test_bundle_check import write
 
 Run = Callable[..., tuple[int, str]]
@@ -47,18 +46,7 @@ def server(tmp_path: Path) -> Iterator[Server]:
 @pytest.fixture
 def run(server: Server, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
     """Run a command as somebody; returns its exit code and all that it says."""
-
-    def call(person: str, *words: str) -> tuple[int, str]:
-        monkeypatch.setenv(URL, server.url + "/")
-        monkeypatch.setenv(KEY, key_of(person))
-        try:
-            code = main(["control", *words])
-        except SystemExit as ended:
-            code = int(str(ended.code))
-        said = capsys.readouterr()
-        return code, said.out + said.err
-
-    return call
+    return commands(server, monkeypatch, capsys)
 
 
 def checkout(tmp_path: Path, *rules: str) -> Path:
